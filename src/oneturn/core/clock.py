@@ -1,0 +1,21 @@
+"""The one source of time: everything that waits or measures takes a `Clock`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as the process sees it. Waiting on it lives in `oneturn.runtime.waiting`."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; only differences mean anything, only within this process."""
+        ...
+
+    def wall(self) -> float:
+        """Seconds since the epoch, for people to read. Never compared with another machine's."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once `seconds` have passed on this clock."""
+        ...
