@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -18,4 +19,11 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return once `seconds` have passed on this clock."""
+        ...
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` on the running event loop once `seconds` have passed on this clock; answers how to cancel it.
+
+        Everything in the runtime that waits with a bound is built on this one call.
+        """
         ...

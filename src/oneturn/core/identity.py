@@ -36,7 +36,7 @@ class Identity:
         return scope_lock(tenant=self.tenant, scope=self.scope)
 
     def topic(self) -> str:
-        """The signal topic on which this execution is announced."""
+        """The signal topic on which this execution is announced: admitted, started, ended."""
         return f"k{_joined(self.tenant, self.scope, self.subject, self.key)}"
 
 
@@ -53,6 +53,11 @@ def scope_topic(*, tenant: str, scope: str) -> str:
 def turn_topic(execution_id: str) -> str:
     """The signal topic on which new events of one execution are announced."""
     return f"t{execution_id}"
+
+
+def stop_topic(execution_id: str) -> str:
+    """The signal topic that says: this execution was ended from outside, look whether you may go on."""
+    return f"x{execution_id}"
 
 
 QUEUE_TOPIC = "q"

@@ -42,6 +42,8 @@ class Claim:
     queue_limit: int = 8
     dead: str | None = None
     """A running record whose request key was seen free: it may be ended here if its time has passed too."""
+    alive: str | None = None
+    """A running record whose request key was seen held: it counts as running though its time has passed."""
     regenerate: str | None = None
     """A turn whose message is asked again instead of a new one."""
 
@@ -55,6 +57,7 @@ class Start:
     owner: str
     ttl: float
     dead: str | None = None
+    alive: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class RecordStore(Protocol):
           and brought by this very `claim.id`: `Enqueued`, as before.
         - `regenerate` names a turn whose message is neither the newest answered one of the conversation (by answer
           epoch) nor unanswered with a final record: `NotRegenerable`.
-        - Another record of the scope runs. Its time has passed and it is not `dead`: `Lapsed`. Its time has passed and it
+        - Another record of the scope runs. Its time has passed and it is neither `dead` nor `alive`: `Lapsed`. Its time has passed and it
           is `dead`: it is ended here (abandoned with its terminal event, or requeued if its recovery is "rerun" and it was
           started fewer than three times), the epoch is raised, and the claim goes on. Else the conversation is busy.
         - Older queued records of the scope exist: the conversation is busy.

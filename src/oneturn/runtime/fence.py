@@ -1,0 +1,101 @@
+"""The fence in the application's own transaction: its rows and ours are one commit, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from oneturn.core.errors import ConfigurationError, Stopped
+from oneturn.core.status import Status, StopReason
+from oneturn.core.steps import Finish, Gone
+from oneturn.core.store import Execute, TransactionalRecords
+
+if TYPE_CHECKING:
+    from oneturn.runtime.execution import Execution
+
+
+class Fence:
+    """Hooks one SQLAlchemy session for one transaction. Savepoints do not trigger it; the outermost commit does."""
+
+    def __init__(
+        self, session: Any, execution: Execution, *, finish: Finish | None, store: TransactionalRecords
+    ) -> None:
+        self.open = True
+        self._session = plain_session(session)
+        self._execution = execution
+        self._finish = finish
+        self._store = store
+        self._undo = listen(
+            self._session,
+            before_commit=self._before_commit,
+            after_transaction_end=self._transaction_ended,
+        )
+
+    def _before_commit(self, session: Any) -> None:
+        if session.in_nested_transaction():
+            return
+        session.flush()
+        run = executor(session)
+        record = self._execution.record
+        tenant, epoch = record.identity.tenant, record.epoch or 0
+        if self._finish is None:
+            gone = self._store.check_in(run, tenant=tenant, id=record.id, epoch=epoch)
+        else:
+            self._execution.emitter.close(None)
+            after, events = self._execution.emitter.pending()
+            answer = self._store.finish_in(run, replace(self._finish, after=after, events=events))
+            gone = answer if isinstance(answer, Gone) else None
+        if gone is not None:
+            raise Stopped(_reason(gone))
+
+    def _transaction_ended(self, _: Any, transaction: Any) -> None:
+        # Committed, rolled back or closed; a savepoint has a parent.
+        if transaction.parent is None:
+            self.open = False
+            self._undo()
+
+
+def _reason(gone: Gone) -> StopReason:
+    record = gone.record
+    if record is not None and record.status is Status.STOPPED and record.reason is not None:
+        return record.reason
+    return StopReason.LEASE_LOST
+
+
+def plain_session(session: Any) -> Any:
+    """The synchronous session beneath an `AsyncSession`, or the session itself."""
+    try:
+        from sqlalchemy.orm import Session  # noqa: PLC0415 - an extra, imported when it is used
+    except ImportError as error:
+        raise ConfigurationError("this needs SQLAlchemy: pip install 'oneturn[sqlalchemy]'") from error
+    plain = getattr(session, "sync_session", session)
+    if not isinstance(plain, Session):
+        raise TypeError(f"a SQLAlchemy Session or AsyncSession is needed, not {type(session).__name__}")
+    return plain
+
+
+def executor(session: Any) -> Execute:
+    """Runs statements with positional parameters on the session's connection, in its transaction."""
+    connection = session.connection()
+
+    def run(sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        result = connection.exec_driver_sql(sql, tuple(parameters))
+        return [tuple(row) for row in result.fetchall()] if result.returns_rows else []
+
+    return run
+
+
+def listen(session: Any, **hooks: Callable[..., None]) -> Callable[[], None]:
+    """Attach session events; answers how to detach them."""
+    from sqlalchemy import event  # noqa: PLC0415 - as above
+
+    for name, hook in hooks.items():
+        event.listen(session, name, hook)
+
+    def undo() -> None:
+        for name, hook in hooks.items():
+            if event.contains(session, name, hook):
+                event.remove(session, name, hook)
+
+    return undo

@@ -1,0 +1,49 @@
+"""The one owner of background tasks: each has a name and a strong reference, and its end is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Supervisor:
+    """Owns every task that outlives the call which began it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        """Start `coroutine` in an empty context, so that no request's context variables leak into background work."""
+        context = contextvars.Context()
+        task = asyncio.get_running_loop().create_task(coroutine, name=name, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    @property
+    def tasks(self) -> frozenset[asyncio.Task[Any]]:
+        """Those that have not ended."""
+        return frozenset(self._tasks)
+
+    def named(self, prefix: str) -> list[asyncio.Task[Any]]:
+        """Those whose name begins with `prefix`."""
+        return [task for task in self._tasks if task.get_name().startswith(prefix)]
+
+    async def close(self, *, keep: str | None = None) -> None:
+        """Cancel what still runs (but the task named `keep`) and await its end, until nothing is left."""
+        while tasks := [task for task in self._tasks if task.get_name() != keep]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("background task failed", exc_info=error, extra={"task": task.get_name()})
