@@ -158,6 +158,10 @@ class Gate:
             raise
         return engine
 
+    def abandon_without_closing(self) -> None:
+        """Forget the open engine as a crash would: for tests, which have ended its tasks themselves."""
+        self._engine, self._opened = None, 0
+
     @property
     def engine(self) -> Engine:
         """The open engine; raises if the gate was never opened."""

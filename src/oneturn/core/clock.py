@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Clock(Protocol):
-    """Time as the process sees it. Waiting on it lives in `oneturn.runtime.waiting`."""
+class Times(Protocol):
+    """What a store needs to know of time."""
 
     def monotonic(self) -> float:
         """Seconds that never go back; only differences mean anything, only within this process."""
@@ -16,6 +16,10 @@ class Clock(Protocol):
     def wall(self) -> float:
         """Seconds since the epoch, for people to read. Never compared with another machine's."""
         ...
+
+
+class Clock(Times, Protocol):
+    """Time as the process sees it. Waiting on it lives in `oneturn.runtime.waiting`."""
 
     async def sleep(self, seconds: float) -> None:
         """Return once `seconds` have passed on this clock."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -48,6 +49,14 @@ class Renewal(StrEnum):
     """At least one key is somebody else's; none was extended."""
     REVOKED = "revoked"
     """At least one key was taken away from this owner on purpose; none was extended."""
+
+
+def refuse_bad_request(keys: Sequence[str], *, ttl: float) -> None:
+    """ValueError, before any I/O, for what no store can grant."""
+    if not keys or len(set(keys)) != len(keys) or not all(keys):
+        raise ValueError(f"keys must be one or more different, non-empty names, not {list(keys)!r}")
+    if not (math.isfinite(ttl) and ttl > 0):
+        raise ValueError(f"ttl must be a positive, finite number of seconds, not {ttl!r}")
 
 
 class LeaseStore(Protocol):

@@ -51,10 +51,17 @@ class ConversationStream(EventStream[ConversationReader, ConversationEvent]):
 
 async def refuse_future(engine: Engine, *, tenant: str, scope: str, after: tuple[int, int]) -> None:
     """`Problem` if the conversation has nothing at the cursor yet: a client that waits there would wait in vain."""
+    epoch, seq = after
     records = await engine.turns(tenant=tenant, scope=scope, limit=_NEWEST)
-    ends = [(record.epoch, record.last_seq) for record in records if record.epoch is not None]
-    if after > max(ends, default=(0, 0)):
-        raise invalid_cursor(f"the conversation has no event {after[0]}-{after[1]} yet")
+    last = next((record.last_seq for record in records if record.epoch == epoch), None)
+    if last is None:
+        # An older turn than those, or one that retention removed; but no epoch is ever above the scope's own.
+        newest = await engine.process.records.scope_epoch(tenant=tenant, scope=scope)
+        known = 0 < epoch <= newest or after == (0, 0)
+    else:
+        known = seq <= last
+    if not known:
+        raise invalid_cursor(f"the conversation has no event {epoch}-{seq} yet")
 
 
 def _frame(event: ConversationEvent) -> bytes:

@@ -19,9 +19,15 @@ def add_health(router: APIRouter, gate: Gate) -> None:
 
     @router.get("/health/ready")
     async def ready() -> Response:
-        """200 while turns are admitted; 503 before the gate is open, and from the moment it drains."""
+        """200 while turns are admitted and the stores answer; 503 before the gate opens, and once it drains."""
         if not gate.running:
-            return JSONResponse({"status": "not open"}, status_code=503, headers=NO_STORE)
+            return _unready("not open")
         if not gate.accepting:
-            return JSONResponse({"status": "draining"}, status_code=503, headers=NO_STORE)
+            return _unready("draining")
+        if not await gate.engine.ready():
+            return _unready("store away")
         return JSONResponse({"status": "ready"}, headers=NO_STORE)
+
+
+def _unready(why: str) -> Response:
+    return JSONResponse({"status": why}, status_code=503, headers=NO_STORE)

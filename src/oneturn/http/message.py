@@ -102,7 +102,7 @@ def _on_busy(wanted: object, handler: Handler) -> OnBusy | None:
     if wanted not in get_args(OnBusy):
         raise Problem("invalid-request", f"on_busy is none of {', '.join(get_args(OnBusy))}")
     try:
-        return handler.policy(cast(OnBusy, wanted))
+        return handler.policy(cast("OnBusy", wanted))
     except ValueError as error:
         raise Problem("invalid-request", str(error)) from error
 

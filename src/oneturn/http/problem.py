@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, assert_never
@@ -29,6 +30,8 @@ TYPE_PREFIX: Final = "urn:oneturn:problem:"
 """A URN, not a relative reference: the type must not change with the path that answered."""
 
 TURN_ID: Final = "Turn-Id"
+_NAME: Final = re.compile(r"[A-Za-z0-9._~-]+")
+"""What may stand in a header: a refusal may name a turn by what a client made up."""
 NO_STORE: Final = {"Cache-Control": "no-store"}
 
 Kind = Literal[
@@ -110,7 +113,7 @@ class Problem(Exception):
             document["turn"] = self.turn
         document.update(self.members)
         headers = dict(NO_STORE)
-        if self.turn is not None:
+        if self.turn is not None and _NAME.fullmatch(self.turn):
             headers[TURN_ID] = self.turn
         if row.retry_after is not None:
             seconds = row.retry_after if self.retry_after is None else self.retry_after
@@ -123,7 +126,7 @@ class Problem(Exception):
         )
 
 
-def problem_of(error: Exception) -> Problem | None:
+def problem_of(error: Exception) -> Problem | None:  # noqa: PLR0911 - one row each
     """The problem that stands for `error`; None: it is a defect or a misconfiguration, not an answer."""
     match error:
         case Problem():

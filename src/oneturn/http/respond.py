@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,7 +28,8 @@ async def respond(handle: Handle[Any], request: Request) -> Response:
     `Location` is sent if the application includes a `turn_router`.
     """
     record = handle.ticket.record
-    return await reply(handle.engine, handle.ticket, request, location=_address(record, request))
+    engine = handle._engine  # noqa: SLF001 - a handle is its engine's own
+    return await reply(engine, handle.ticket, request, location=_address(record, request))
 
 
 async def reply(engine: Engine, ticket: Ticket, request: Request, *, location: str | None) -> Response:
@@ -48,9 +50,11 @@ async def reply(engine: Engine, ticket: Ticket, request: Request, *, location: s
 
 
 def _address(record: Record, request: Request) -> str | None:
-    names = {"conversation_id": record.identity.scope, "turn_id": record.id}
+    scope = record.identity.scope
+    if "/" in scope:
+        return None  # no path parameter holds one, however it is written
     try:
-        path = request.app.url_path_for(TURN_ROUTE, **names)
+        path = request.app.url_path_for(TURN_ROUTE, conversation_id=scope, turn_id=record.id)
     except NoMatchFound:
         return None
-    return f"{request.scope.get('root_path', '')}{path}"
+    return quote(f"{request.scope.get('root_path', '')}{path}")

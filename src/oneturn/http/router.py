@@ -18,15 +18,17 @@ from oneturn.http.conversation_stream import ConversationStream, refuse_future
 from oneturn.http.cursor import conversation_cursor, invalid_cursor, turn_cursor
 from oneturn.http.health import add_health
 from oneturn.http.message import read_asked, refuse_clashing_names
-from oneturn.http.problem import Problem, not_found, problem_of, result_expired
+from oneturn.http.openapi import describe_ask
+from oneturn.http.problem import TURN_ID, Problem, not_found, problem_of, result_expired
 from oneturn.http.respond import TURN_ROUTE, reply
 from oneturn.http.turn_stream import TurnStream
+from oneturn.runtime.engine import MAX_NAME
+from oneturn.runtime.handler import Handler
 
 # No `from __future__ import annotations` here: FastAPI must see `Depends(principal)` itself, which is local to a call.
 
 _TURNS: Final = "/conversations/{conversation_id}/turns"
 _TURN: Final = _TURNS + "/{turn_id}"
-_LONGEST_NAME: Final = 255
 _PAGE: Final = 50
 _LARGEST_PAGE: Final = 100
 
@@ -39,9 +41,9 @@ class ProblemRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def answered(request: Request) -> Response:
+            if any(len(name) > MAX_NAME or "\x00" in name for name in request.path_params.values()):
+                return not_found().response()
             try:
-                if not all(len(name) <= _LONGEST_NAME and name.isprintable() for name in request.path_params.values()):
-                    raise not_found()
                 return await handle(request)
             except Exception as error:
                 if (problem := problem_of(error)) is None:
@@ -61,28 +63,34 @@ def turn_router(
     that the same key with another value is another request. ConfigurationError if the payload has a member named
     `request_id`, `on_busy` or `regenerate`: those lie beside it in the body.
     """
-    described = gate.engine.handler(handler)
+    described = gate.handler(handler)
     refuse_clashing_names(described)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         # FastAPI nests an included router's lifespan inside the application's: opened after its pools, drained before
-        # they close. Whoever opened the gate closes it: the application itself, or the first of several routers.
-        if gate.running:
+        # they close. The gate counts who opened it, so the application or a second router may have done so too.
+        async with gate:
             yield
-        else:
-            async with gate:
-                yield
 
     router = APIRouter(route_class=ProblemRoute, lifespan=lifespan, tags=["turns"])
+    _add_asking(router, gate, described, principal=principal, effect_headers=tuple(effect_headers))
+    _add_turn(router, gate, principal=principal)
+    _add_conversation(router, gate, principal=principal)
+    add_health(router, gate)
+    return router
 
-    @router.post(_TURNS)
+
+def _add_asking(
+    router: APIRouter, gate: Gate, handler: Handler, *, principal: Callable[..., Any], effect_headers: Sequence[str]
+) -> None:
+    @router.post(_TURNS, openapi_extra=describe_ask(handler))
     async def ask(request: Request, conversation_id: str, who: Annotated[Principal, Depends(principal)]) -> Response:
         """Ask: the body is the message, with `request_id`, `on_busy` and `regenerate` beside it."""
         engine = gate.engine
-        asked = await read_asked(request, described, limit=engine.settings.max_body, effect_headers=effect_headers)
+        asked = await read_asked(request, handler, limit=engine.settings.max_body, effect_headers=effect_headers)
         ticket = await engine.ask(
-            described,
+            handler,
             payload=asked.payload,
             sent=asked.sent,
             conversation=conversation_id,
@@ -94,19 +102,13 @@ def turn_router(
         here = quote(request.scope["path"])
         return await reply(engine, ticket, request, location=f"{here}/{ticket.record.id}")
 
-    @router.get(_TURNS)
-    async def history(
-        request: Request, conversation_id: str, who: Annotated[Principal, Depends(principal)]
-    ) -> Response:
-        """The newest turns of the conversation, oldest first; `?limit=` at most 100, `?before=` a sequence."""
-        limit, before = _number(request, "limit"), _number(request, "before")
-        records = await gate.engine.turns(
-            tenant=who.tenant,
-            scope=conversation_id,
-            limit=min(max(_PAGE if limit is None else limit, 1), _LARGEST_PAGE),
-            before_sequence=before,
-        )
-        return history_page(records)
+
+def _add_turn(router: APIRouter, gate: Gate, *, principal: Callable[..., Any]) -> None:
+    async def found(turn_id: str, who: Principal, conversation_id: str) -> Record:
+        record = await gate.engine.find(turn_id, principal=who, conversation=conversation_id)
+        if record is None:
+            raise not_found()
+        return record
 
     @router.get(_TURN, name=TURN_ROUTE)
     async def turn(conversation_id: str, turn_id: str, who: Annotated[Principal, Depends(principal)]) -> Response:
@@ -125,7 +127,7 @@ def turn_router(
         if after > record.last_seq:
             raise invalid_cursor(f"the turn has {record.last_seq} events so far, and none is numbered {after}")
         if record.status.final and after == record.last_seq:
-            return Response(status_code=204, headers={"Turn-Id": record.id})
+            return Response(status_code=204, headers={TURN_ID: record.id})
         return TurnStream(gate.engine, record, after=after)
 
     @router.post(_TURN + "/cancel")
@@ -133,6 +135,22 @@ def turn_router(
         """Stop the turn, wherever it runs or waits; answers how it stands, which may be finished."""
         record = await found(turn_id, who, conversation_id)
         return turn_page(await gate.engine.cancel(record))
+
+
+def _add_conversation(router: APIRouter, gate: Gate, *, principal: Callable[..., Any]) -> None:
+    @router.get(_TURNS)
+    async def history(
+        request: Request, conversation_id: str, who: Annotated[Principal, Depends(principal)]
+    ) -> Response:
+        """The newest turns of the conversation, oldest first; `?limit=` at most 100, `?before=` a sequence."""
+        limit, before = _number(request, "limit"), _number(request, "before")
+        records = await gate.engine.turns(
+            tenant=who.tenant,
+            scope=conversation_id,
+            limit=min(max(_PAGE if limit is None else limit, 1), _LARGEST_PAGE),
+            before_sequence=before,
+        )
+        return history_page(records)
 
     @router.get("/conversations/{conversation_id}/events")
     async def conversation(
@@ -144,15 +162,6 @@ def turn_router(
         if after is not None:
             await refuse_future(engine, tenant=who.tenant, scope=conversation_id, after=after)
         return ConversationStream(engine, tenant=who.tenant, scope=conversation_id, after=after)
-
-    async def found(turn_id: str, who: Principal, conversation_id: str) -> Record:
-        record = await gate.engine.find(turn_id, principal=who, conversation=conversation_id)
-        if record is None:
-            raise not_found()
-        return record
-
-    add_health(router, gate)
-    return router
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import anyio
 from starlette.responses import Response
@@ -125,7 +125,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _chunks(self, source: S) -> AsyncGenerator[bytes, None]:
-        clock = self.engine.clock
+        clock = self.engine.process.clock
         yield b"retry: %d\n\n" % self._retry()
         spoken = clock.monotonic()
         batch, self.held = self.held, []
@@ -150,4 +150,4 @@ class EventStream(Response, ABC, Generic[S, B]):
 
     def _retry(self) -> int:
         # Milliseconds, spread: the clients of a process that went away must not come back in one instant.
-        return 1000 + int(2000 * self.engine.ids.jitter())
+        return 1000 + int(2000 * self.engine.process.ids.jitter())

@@ -95,9 +95,9 @@ class Engine:
         left = settings.hard_deadline - (process.clock.monotonic() - began)
         await self._until_idle(max(left, 0.1))
         await process.supervisor.close(keep="keeper")
-        await self._keeper.stop(process.off_loop)
+        await self._keeper.stop()
         await process.supervisor.close()
-        process.pool.shutdown(wait=False, cancel_futures=True)
+        process.pool.close()
         for backend in self._backends.values():
             await backend.close()
 

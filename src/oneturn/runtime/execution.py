@@ -171,7 +171,7 @@ class Execution:
             return self._process.supervisor.spawn(work(), name=f"turn {self.record.id}")
         context = contextvars.Context()
         context.run(bind, turn)
-        thread = self._process.pool.submit(context.run, handler.function, turn)
+        thread = self._process.pool.submit(self.record.identity.tenant, lambda: context.run(handler.function, turn))
         self._followed.append(thread)
         return asyncio.wrap_future(thread)
 

@@ -234,9 +234,9 @@ class KeeperHost:
     def __init__(self, keeper: Keeper, *, on: Literal["thread", "loop"]) -> None:
         self.keeper = keeper
         self._on = on
-        self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] = lambda: None
         self._task: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None] | None = None
 
     async def start(self, spawn: Callable[..., asyncio.Task[None]]) -> None:
         """Return once the keeper listens."""
@@ -250,11 +250,16 @@ class KeeperHost:
             self._task = spawn(self.keeper.run(is_ready), name="keeper")
             self._stop = self._task.cancel
         else:
-            self._thread = threading.Thread(target=self._serve, args=(is_ready,), name="oneturn-keeper", daemon=True)
-            self._thread.start()
+            over = self._over = loop.create_future()
+
+            def is_over() -> None:
+                loop.call_soon_threadsafe(wake, over)
+
+            serve = threading.Thread(target=self._serve, args=(is_ready, is_over), name="oneturn-keeper", daemon=True)
+            serve.start()
         await ready
 
-    def _serve(self, is_ready: Callable[[], None]) -> None:
+    def _serve(self, is_ready: Callable[[], None], is_over: Callable[[], None]) -> None:
         async def main() -> None:
             task, loop = asyncio.current_task(), asyncio.get_running_loop()
             assert task is not None  # noqa: S101 - a running coroutine has a task
@@ -267,11 +272,13 @@ class KeeperHost:
             return
         except BaseException:
             logger.exception("the keeper died: leases of this process will lapse")
+        finally:
+            is_over()
 
-    async def stop(self, join: Callable[[Callable[[], object]], Awaitable[object]]) -> None:
-        """End it and wait for its end; `join` runs the blocking wait off the loop."""
+    async def stop(self) -> None:
+        """End it and wait for its end."""
         self._stop()
-        if self._thread is not None:
-            await join(self._thread.join)
+        if self._over is not None:
+            await self._over
         elif self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)

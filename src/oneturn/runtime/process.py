@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +22,7 @@ from oneturn.runtime.execution import Execution
 from oneturn.runtime.handler import Handler
 from oneturn.runtime.keeper import Keeper, Kept
 from oneturn.runtime.lease import Lease
+from oneturn.runtime.pool import WorkerPool
 from oneturn.runtime.settings import Settings
 from oneturn.runtime.supervisor import Supervisor
 
@@ -53,7 +52,7 @@ class Process:
             check_every=settings.check_every,
             margin=settings.margin,
         )
-        self.pool = concurrent.futures.ThreadPoolExecutor(settings.worker_threads, thread_name_prefix="oneturn-work")
+        self.pool = WorkerPool(settings.worker_threads)
         self.handlers: dict[str, Handler] = {}
         self.executions: dict[str, Execution] = {}
         self.accepting = True
@@ -147,7 +146,7 @@ class Process:
         self.keeper.vouch(kept, vouch, asked_at=claimed_at)
         execution = Execution(claimed, handler=self.handlers.get(record.handler), lease=lease, kept=kept, process=self)
         self.executions[record.id] = execution
-        self.decide("started", record, attempt=record.attempt)
+        self.decide("started", record, handler=record.handler, attempt=record.attempt)
         task = self.supervisor.spawn(execution.run(), name=f"observer {record.id}")
         task.add_done_callback(lambda _: self._over(record, execution))
         self.announce(record)
@@ -229,7 +228,3 @@ class Process:
                     raise
                 pause = min(0.05 * 2 ** min(tries, 6), 2.0) * (0.5 + self.ids.jitter())
                 await self.clock.sleep(pause if bound is None else min(pause, max(bound - waited, 0.001)))
-
-    async def off_loop(self, function: Callable[[], T]) -> T:
-        """Run a short blocking wait outside of the loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, function)

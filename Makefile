@@ -1,0 +1,35 @@
+# The stable commands. Each sets up what it needs; a fresh Debian needs Python >= 3.11, git and make.
+PY := .venv/bin/python
+PORT ?= 8000
+HOST ?= 127.0.0.1
+
+.PHONY: serve test check contract setup setup-tests lock format
+
+serve:            ## QueryData on http://127.0.0.1:8000 (PORT= to change)
+	@tools/setup.sh run
+	@exec $(PY) -m querydata serve --host $(HOST) --port $(PORT)
+
+test: setup-tests ## everything that CI runs
+	@$(MAKE) --no-print-directory check
+	@$(PY) -m pytest --rows
+
+check: setup      ## lint, types, layers
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-cache | tail -n 12
+
+contract: setup   ## the contract suite of every port on every backend
+	@$(PY) -m pytest tests/contract
+
+format: setup
+	@$(PY) -m ruff check --fix . ; $(PY) -m ruff format .
+
+setup:
+	@tools/setup.sh dev
+
+setup-tests: setup
+	@tools/browser.sh
+
+lock: setup
+	@tools/lock.sh

@@ -1,0 +1,442 @@
+"""The execution: the lease, the check, the observer, and what ends a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+
+import pytest
+from asking import Ask
+
+from oneturn import Stopped, Turn, TurnFailed, current_turn
+from oneturn.core.failpoint import install
+from oneturn.core.identity import Identity
+from oneturn.testing.harness import Harness
+
+
+async def _asked(harness: Harness, handler: object, *, key: str = "k", text: str = "") -> object:
+    return await harness.gate.ask(
+        handler,  # type: ignore[call-overload]
+        Ask(text=text),
+        conversation="c",
+        key=key,
+        principal=harness.principal,
+    )
+
+
+def _identity(harness: Harness, key: str = "k") -> Identity:
+    return Identity(tenant="acme", subject="ada", scope="c", key=key)
+
+
+@pytest.mark.row("Q2", "Q12", "Q13")
+@pytest.mark.case("T25")
+async def test_the_work_outlives_the_request_that_began_it(harness: Harness) -> None:
+    """A cut stream and a cancelled waiter leave lease, work and clean-up alone; the end of the work releases."""
+    go, cleaned = asyncio.Event(), asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        try:
+            await go.wait()
+            return "done"
+        finally:
+            await asyncio.sleep(0)
+            cleaned.set()
+
+    handle = await _asked(harness, chat)
+    waiting = asyncio.ensure_future(handle.result())  # type: ignore[attr-defined]  # noqa: TID251 - cancelled below
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    lock = _identity(harness).request_lock()
+    assert await harness.backend.leases.inspect(lock) is not None
+    go.set()
+    assert await handle.result() == "done"  # type: ignore[attr-defined]
+    assert cleaned.is_set()
+    await _released(harness, lock)
+
+
+async def _released(harness: Harness, lock: str) -> None:
+    for _ in range(200):
+        if await harness.backend.leases.inspect(lock) is None:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(f"{lock} is still held")
+
+
+@pytest.mark.row("Q5")
+async def test_a_lease_is_renewed_while_its_work_runs(harness: Harness) -> None:
+    go = asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        await go.wait()
+        turn.check()
+        return "done"
+
+    handle = await _asked(harness, chat)
+    for _ in range(20):
+        await harness.elapse(15)
+        holding = await harness.backend.leases.inspect(_identity(harness).request_lock())
+        assert holding is not None
+        assert 0 < holding.remaining <= 60
+    go.set()
+    assert await handle.result() == "done"  # type: ignore[attr-defined]
+
+
+@pytest.mark.row("Q5", "Q15")
+@pytest.mark.case("T23", "T24")
+async def test_the_run_limit_frees_the_conversation_from_a_hung_thread(harness: Harness) -> None:
+    """The thread cannot be killed; its record ends, its keys are free, and its late result changes nothing."""
+    release, late = threading.Event(), threading.Event()
+
+    @harness.turn("chat", run_limit=100)
+    def chat(turn: Turn[Ask]) -> str:
+        if turn.payload.text == "hang":
+            release.wait()
+            late.set()
+        return "result"
+
+    handle = await _asked(harness, chat, text="hang")
+    await harness.elapse(100)
+    await harness.elapse(10)
+    with pytest.raises(Stopped) as stopped:
+        await handle.result()  # type: ignore[attr-defined]
+    assert stopped.value.reason == "run limit"
+    second = await _asked(harness, chat, key="k2")
+    assert await second.result() == "result"  # type: ignore[attr-defined]
+    release.set()
+    await asyncio.get_running_loop().run_in_executor(None, late.wait)
+    outcome = await handle.outcome()  # type: ignore[attr-defined]
+    assert (outcome.status, outcome.reason) == ("stopped", "run limit")
+
+
+@pytest.mark.row("Q8", "Q6")
+async def test_threads_get_the_same_lease_object_and_context_does_not_leak(harness: Harness) -> None:
+    secret: ContextVar[str] = ContextVar("secret", default="none")
+    secret.set("of the request")
+    seen: dict[str, object] = {}
+
+    @harness.turn("threaded")
+    def threaded(turn: Turn[Ask]) -> str:
+        seen["thread"] = (current_turn() is turn, turn.lease, secret.get(), threading.current_thread().name)
+        return "t"
+
+    @harness.turn("async")
+    async def asynchronous(turn: Turn[Ask]) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            lease = await turn.follow(pool.submit(lambda: turn.lease))
+        seen["async"] = (current_turn() is turn, lease is turn.lease, secret.get())
+        return "a"
+
+    for key, handler in (("1", threaded), ("2", asynchronous)):
+        handle = await _asked(harness, handler, key=key)
+        await handle.result()  # type: ignore[attr-defined]
+    same, lease, value, name = seen["thread"]  # type: ignore[misc]
+    assert (same, value) == (True, "none")  # type: ignore[has-type]
+    assert str(name).startswith("oneturn-work")  # type: ignore[has-type]
+    assert lease.fencing_token > 0  # type: ignore[has-type]
+    assert seen["async"] == (True, True, "none")
+    with pytest.raises(LookupError, match="current turn"):
+        current_turn()
+
+
+@pytest.mark.row("Q11", "Q14")
+async def test_a_key_in_other_hands_loses_the_whole_lease_and_stops_the_work(harness: Harness) -> None:
+    """Renewal is all or nothing: the scope key went to somebody else, so the request key is not extended either."""
+    reasons: list[object] = []
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            reasons.append(turn.stopping)
+        return "never"
+
+    handle = await _asked(harness, chat)
+    await asyncio.sleep(0)
+    identity, leases = _identity(harness), harness.backend.leases
+    await leases.revoke(identity.scope_lock(), mark_for=0.001)
+    await harness.clock.advance(0.01)
+    await leases.acquire([identity.scope_lock()], owner="stranger", ttl=600)
+    await harness.elapse(45)
+    with pytest.raises(Stopped) as stopped:
+        await handle.result()  # type: ignore[attr-defined]
+    assert stopped.value.reason == "lease lost"
+    assert reasons == ["lease lost"]
+    holding = await leases.inspect(identity.scope_lock())
+    assert holding is not None
+    assert holding.owner == "stranger"
+
+
+@pytest.mark.row("Q11")
+async def test_an_emptied_lock_service_makes_things_slower_never_wrong(harness: Harness) -> None:
+    """The record vouches; the same owner takes its vanished keys again and the work never notices."""
+    go = asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        await go.wait()
+        turn.check()
+        return "done"
+
+    handle = await _asked(harness, chat)
+    identity, leases = _identity(harness), harness.backend.leases
+    holding = await leases.inspect(identity.request_lock())
+    assert holding is not None
+    from oneturn.core.lease import Grant
+
+    keys = (identity.request_lock(), identity.scope_lock())
+    assert await leases.release(Grant(keys=keys, owner=holding.owner, ttl=60, fencing_token=holding.fencing_token))
+    await harness.elapse(45)
+    again = await leases.inspect(identity.request_lock())
+    assert again is not None
+    assert again.owner == holding.owner
+    go.set()
+    assert await handle.result() == "done"  # type: ignore[attr-defined]
+
+
+@pytest.mark.row("Q16", "Q7")
+async def test_the_check_is_cooperative_and_the_owner_is_not_the_key(harness: Harness) -> None:
+    """A thread goes on until it asks; the lock's value is a random owner, never the client's key."""
+    told, asked = threading.Event(), threading.Event()
+
+    @harness.turn("chat")
+    def chat(turn: Turn[Ask]) -> str:
+        turn.on_stop(told.set)
+        told.wait()
+        asked.set()
+        turn.check()
+        return "unreachable"
+
+    handle = await _asked(harness, chat)
+    holding = await harness.backend.leases.inspect(_identity(harness).request_lock())
+    assert holding is not None
+    assert holding.owner != "k"
+    assert len(holding.owner) >= 20
+    await handle.cancel()  # type: ignore[attr-defined]
+    with pytest.raises(Stopped):
+        await handle.result()  # type: ignore[attr-defined]
+    await asyncio.get_running_loop().run_in_executor(None, asked.wait)
+    await _released(harness, _identity(harness).request_lock())
+
+
+@pytest.mark.row("Q15")
+async def test_a_late_yes_does_not_revive_a_lease(harness: Harness) -> None:
+    """The renewal's answer is held back until the local deadline has passed: the lease stays lost."""
+    hold = asyncio.Event()
+    reached = asyncio.Event()
+
+    async def hook(name: str) -> None:
+        if name in ("leases.renew.after", "records.touch.after"):
+            reached.set()
+            await hold.wait()
+
+    states: list[object] = []
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        states.append(turn.lease)
+        await asyncio.Event().wait()
+        return "never"
+
+    handle = await _asked(harness, chat)
+    install(hook)
+    try:
+        await harness.elapse(61)
+        assert reached.is_set()
+        (lease,) = states
+        assert lease.state == "lost"  # type: ignore[attr-defined]
+        hold.set()
+        await harness.elapse(1)
+        assert lease.state in ("lost", "released")  # type: ignore[attr-defined]
+        with pytest.raises(Stopped):
+            lease.check()  # type: ignore[attr-defined]
+    finally:
+        install(None)
+    with pytest.raises(Stopped):
+        await handle.result()  # type: ignore[attr-defined]
+
+
+@pytest.mark.row("Q12")
+async def test_a_followed_thread_is_leased_until_it_ends(harness: Harness) -> None:
+    """The await was cancelled, the thread goes on: the keys stay held until it has ended."""
+    release, pool = threading.Event(), ThreadPoolExecutor(1)
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> bool:
+        return await turn.follow(pool.submit(release.wait))
+
+    handle = await _asked(harness, chat)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await handle.cancel()  # type: ignore[attr-defined]
+    with pytest.raises(Stopped):
+        await handle.result()  # type: ignore[attr-defined]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    lock = _identity(harness).request_lock()
+    assert await harness.backend.leases.inspect(lock) is not None
+    release.set()
+    await asyncio.get_running_loop().run_in_executor(None, pool.shutdown)
+    await _released(harness, lock)
+
+
+@pytest.mark.case("T12", "T13", "T24")
+async def test_a_stop_starts_nothing_and_final_stays_final(harness: Harness) -> None:
+    began = asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        turn.text("half an ans")
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "a result after all"  # swallows the stop
+        return "never"
+
+    handle = await _asked(harness, chat)
+    await began.wait()
+    other = await harness.another()
+    found = await other.find(handle.id, principal=harness.principal)  # type: ignore[attr-defined]
+    assert found is not None
+    await found.cancel()
+    outcome = await handle.outcome()  # type: ignore[attr-defined]
+    assert (outcome.status, outcome.reason) == ("stopped", "cancelled")
+    await _released(harness, _identity(harness).request_lock())
+    kinds = [event.kind async for event in handle.events()]  # type: ignore[attr-defined]
+    assert kinds == ["started", "text", "stopped"]
+    assert harness.calls(chat) == 1
+
+
+@pytest.mark.case("T14")
+async def test_a_lost_signal_costs_at_most_a_check_interval(harness: Harness) -> None:
+    """No signal arrives anywhere: the stop reaches the work, and the stream ends, from the record."""
+    stopped = asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        turn.on_stop(stopped.set)
+        await asyncio.Event().wait()
+        return "never"
+
+    handle = await _asked(harness, chat)
+    other = await harness.another()
+    found = await other.find(handle.id, principal=harness.principal)  # type: ignore[attr-defined]
+    assert found is not None
+    other.engine.process.signals = _Deaf()  # type: ignore[assignment]
+    reading = asyncio.ensure_future(_kinds(handle))  # noqa: TID251 - awaited below
+    await asyncio.sleep(0)
+    await found.cancel()
+    await harness.elapse(6)
+    await stopped.wait()
+    await harness.elapse(6)
+    assert (await reading)[-1] == "stopped"
+
+
+async def _kinds(handle: object) -> list[str]:
+    return [event.kind async for event in handle.events()]  # type: ignore[attr-defined]
+
+
+class _Deaf:
+    def publish(self, topic: str) -> None:
+        return
+
+    def subscribe(self, topic: str, wake: object) -> object:
+        return lambda: None
+
+
+@pytest.mark.case("T15", "T16")
+async def test_a_reader_that_comes_back_sees_each_event_once(harness: Harness) -> None:
+    steps = [asyncio.Event() for _ in range(4)]
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        for number, step in enumerate(steps):
+            await step.wait()
+            turn.emit("step", {"name": f"s{number}", "state": "done"})
+            await turn.flush()
+        return "done"
+
+    handle = await _asked(harness, chat)
+    seen: list[int] = []
+    for number, step in enumerate(steps):
+        step.set()
+        async for event in handle.events(after=seen[-1] if seen else -1):  # type: ignore[attr-defined]
+            seen.append(event.id)
+            if event.kind == "step" and event.data["name"] == f"s{number}":
+                break
+    async for event in handle.events(after=seen[-1]):  # type: ignore[attr-defined]
+        seen.append(event.id)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+async def test_text_is_packed_and_the_first_goes_at_once(harness: Harness) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        turn.text("first ")
+        await turn.flush()
+        for word in ("a", "b", "c"):
+            turn.text(word)
+        return "end"
+
+    handle = await _asked(harness, chat)
+    await handle.result()  # type: ignore[attr-defined]
+    deltas = [event.data["delta"] async for event in handle.events() if event.kind == "text"]  # type: ignore[attr-defined]
+    assert deltas == ["first ", "abc"]
+
+
+async def test_an_event_that_is_too_large_is_refused_where_it_is_emitted(harness: Harness) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        with pytest.raises(ValueError, match="reference"):
+            turn.emit("data", {"name": "blob", "value": "x" * 300_000})
+        with pytest.raises(ValueError, match="cannot be emitted"):
+            turn.emit("succeeded", {})
+        turn.text("汉" * 300_000)
+        return "fine"
+
+    handle = await _asked(harness, chat)
+    assert await handle.result() == "fine"  # type: ignore[attr-defined]
+    text = "".join([event.data["delta"] async for event in handle.events() if event.kind == "text"])  # type: ignore[attr-defined]
+    assert text == "汉" * 300_000
+
+
+async def test_an_unserialisable_result_fails_plainly(harness: Harness) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> object:
+        return object()
+
+    handle = await _asked(harness, chat)
+    with pytest.raises(TurnFailed) as failed:
+        await handle.result()  # type: ignore[attr-defined]
+    assert failed.value.code == "internal-error"
+
+
+@pytest.mark.row("Q9")
+async def test_the_order_of_admission(harness: Harness) -> None:
+    """Fingerprint and record first, then both keys in one step, then the claim, then the work."""
+    order: list[str] = []
+
+    async def hook(name: str) -> None:
+        order.append(name)
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        order.append("work")
+        return "x"
+
+    install(hook)
+    try:
+        handle = await _asked(harness, chat)
+        await handle.result()  # type: ignore[attr-defined]
+    finally:
+        install(None)
+    wanted = ["records.find.before", "leases.acquire.before", "records.claim.before", "work", "records.finish.before"]
+    assert [name for name in order if name in wanted] == wanted
+    after_finish = order[order.index("records.finish.before") :]
+    assert after_finish.index("cache.put.before") < after_finish.index("leases.release.before")
