@@ -51,6 +51,7 @@ class Emitter:
         self._durable = record.last_seq
         self._closed: StopReason | None = None
         self._ended = False
+        self._flushing = 0
         self._bell = Bell(clock)
         self._progress: list[Bell] = []
 
@@ -92,13 +93,16 @@ class Emitter:
             target = self._durable + len(self._flight) + len(self._buffer)
         bell = Bell(self._clock)
         self._progress.append(bell)
+        self._flushing += 1
         self._bell.ring()
+        self._tell()
         try:
             while self._durable < target:
                 with self._change:
                     self._refuse_if_closed()
                 await bell.wait(None)
         finally:
+            self._flushing -= 1
             self._progress.remove(bell)
         return target
 
@@ -110,8 +114,8 @@ class Emitter:
             await self._bell.wait(None)
             if await self._log():
                 self._announce()
-                # The first batch went at once; what follows is gathered for the packing interval.
-                await self._pause(self._packing)
+                # The first batch went at once; what follows is gathered for the packing interval, unless somebody waits.
+                await self._pause(self._packing, unless=lambda: self._flushing > 0)
 
     def close(self, reason: StopReason | None) -> None:
         """Take no more events; `run` ends after the batch that is under way. `reason`: what late emitters are told."""
@@ -164,13 +168,13 @@ class Emitter:
         self._gone(answer.record)
         return False
 
-    async def _pause(self, seconds: float) -> None:
-        if seconds > 0 and not self._ended:
+    async def _pause(self, seconds: float, *, unless: Callable[[], bool] = lambda: False) -> None:
+        if seconds > 0:
             bell = Bell(self._clock)
             self._progress.append(bell)
             try:
                 end = self._clock.monotonic() + seconds
-                while not self._ended and (left := end - self._clock.monotonic()) > 0:
+                while not self._ended and not unless() and (left := end - self._clock.monotonic()) > 0:
                     await bell.wait(left)
             finally:
                 self._progress.remove(bell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -93,5 +94,8 @@ class Harness:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        for gate in (*self._others, self.gate):
-            await gate.__aexit__(*exc)
+        # Closing waits on the clock for work that does not end: let that time pass.
+        async with asyncio.TaskGroup() as closing:
+            ends = [closing.create_task(gate.__aexit__(*exc)) for gate in (*self._others, self.gate)]
+            while not all(end.done() for end in ends):
+                await self.clock.advance(1)
