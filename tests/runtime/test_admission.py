@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import Ask
 
+from asking import Ask
 from oneturn import Principal, Refused, ResultUnavailable, Stopped, Turn, TurnFailed
 from oneturn.core.errors import BackendUnavailable
 from oneturn.core.failpoint import install
@@ -15,99 +15,101 @@ from oneturn.testing.harness import Harness
 
 @pytest.mark.row("Q3", "Q10")
 @pytest.mark.case("T1")
-async def test_a_double_click_is_answered_once(harness: Harness) -> None:
+async def test_a_double_click_is_answered_once(anywhere: Harness) -> None:
     """Fifty posts with one key at one moment: one execution, fifty equal results."""
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         return turn.payload.text.upper()
 
     def ask() -> object:
-        return harness.gate.ask(chat, Ask(text="hi"), conversation="c", key="k", principal=harness.principal)
+        return anywhere.gate.ask(chat, Ask(text="hi"), conversation="c", key="k", principal=anywhere.principal)
 
     handles = await asyncio.gather(*(ask() for _ in range(50)))  # type: ignore[call-overload]
     assert {await handle.result() for handle in handles} == {"HI"}
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
     assert sum(handle.new for handle in handles) == 1
 
 
 @pytest.mark.row("Q10")
-async def test_a_finished_request_is_replayed_without_the_handler(harness: Harness) -> None:
-    @harness.turn("chat")
+async def test_a_finished_request_is_replayed_without_the_handler(anywhere: Harness) -> None:
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> list[str]:
         return []
 
-    first = await harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
+    first = await anywhere.gate.ask(chat, Ask(), conversation="c", key="k", principal=anywhere.principal)
     assert await first.result() == []
-    again = await harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
+    again = await anywhere.gate.ask(chat, Ask(), conversation="c", key="k", principal=anywhere.principal)
     assert (again.admission, await again.result(), again.id) == ("replayed", [], first.id)
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
 
 
 @pytest.mark.case("T2")
-async def test_the_same_words_under_a_new_key_are_executed(harness: Harness) -> None:
+async def test_the_same_words_under_a_new_key_are_executed(anywhere: Harness) -> None:
     """Identity is the key, never the text."""
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> int:
         return turn.epoch
 
     results = []
     for key in ("1", "2"):
-        handle = await harness.gate.ask(chat, Ask(text="same"), conversation="c", key=key, principal=harness.principal)
+        handle = await anywhere.gate.ask(
+            chat, Ask(text="same"), conversation="c", key=key, principal=anywhere.principal
+        )
         results.append(await handle.result())
     assert results[0] < results[1]
-    assert harness.calls(chat) == 2
+    assert anywhere.calls(chat) == 2
 
 
 @pytest.mark.row("Q17")
 @pytest.mark.case("O5")
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("running", [True, False])
-async def test_the_same_key_with_other_content_is_refused(harness: Harness, cached: bool, running: bool) -> None:
+async def test_the_same_key_with_other_content_is_refused(anywhere: Harness, cached: bool, running: bool) -> None:
     """While it runs and after its end, with the replay cache and without."""
     finish = asyncio.Event()
-    harness.gate.settings.keep_replays = 600 if cached else 0
+    anywhere.gate.settings.keep_replays = 600 if cached else 0
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         await finish.wait()
         return "secret of the first"
 
-    first = await harness.gate.ask(chat, Ask(text="a"), conversation="c", key="k", principal=harness.principal)
+    first = await anywhere.gate.ask(chat, Ask(text="a"), conversation="c", key="k", principal=anywhere.principal)
     if not running:
         finish.set()
         await first.result()
     with pytest.raises(Refused) as refused:
-        await harness.gate.ask(chat, Ask(text="b"), conversation="c", key="k", principal=harness.principal)
+        await anywhere.gate.ask(chat, Ask(text="b"), conversation="c", key="k", principal=anywhere.principal)
     assert (refused.value.reason, refused.value.turn) == ("key-reused", first.id)
     assert "secret" not in str(refused.value)
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
     finish.set()
 
 
 @pytest.mark.case("O4")
-async def test_keys_of_other_people_and_tenants_are_independent(harness: Harness) -> None:
-    @harness.turn("chat")
+async def test_keys_of_other_people_and_tenants_are_independent(anywhere: Harness) -> None:
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         return f"{turn.principal.tenant}/{turn.principal.subject}"
 
     people = [("acme", "ada"), ("acme", "bob"), ("umbrella", "ada")]
     for tenant, subject in people:
         who = Principal(tenant=tenant, subject=subject)
-        handle = await harness.gate.ask(chat, Ask(text=subject), conversation=f"c{subject}", key="k", principal=who)
+        handle = await anywhere.gate.ask(chat, Ask(text=subject), conversation=f"c{subject}", key="k", principal=who)
         assert await handle.result() == f"{tenant}/{subject}"
-    assert harness.calls(chat) == 3
+    assert anywhere.calls(chat) == 3
 
 
 @pytest.mark.row("Q4", "K5")
 @pytest.mark.case("T5", "T6")
-async def test_one_at_a_time_per_conversation_and_others_are_not_delayed(harness: Harness) -> None:
+async def test_one_at_a_time_per_conversation_and_others_are_not_delayed(anywhere: Harness) -> None:
     inside: dict[str, int] = {}
     gates = {name: asyncio.Event() for name in ("a1", "a2", "b1")}
     entered = {name: asyncio.Event() for name in gates}
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> list[str]:
         inside[turn.conversation] = inside.get(turn.conversation, 0) + 1
         assert inside[turn.conversation] == 1
@@ -116,10 +118,10 @@ async def test_one_at_a_time_per_conversation_and_others_are_not_delayed(harness
         inside[turn.conversation] -= 1
         return [message.payload.text for message in await turn.history()]
 
-    ask = harness.gate.ask
-    a1 = await ask(chat, Ask(text="a1"), conversation="a", key="1", principal=harness.principal)
-    a2 = await ask(chat, Ask(text="a2"), conversation="a", key="2", principal=harness.principal)
-    b1 = await ask(chat, Ask(text="b1"), conversation="b", key="1", principal=harness.principal)
+    ask = anywhere.gate.ask
+    a1 = await ask(chat, Ask(text="a1"), conversation="a", key="1", principal=anywhere.principal)
+    a2 = await ask(chat, Ask(text="a2"), conversation="a", key="2", principal=anywhere.principal)
+    b1 = await ask(chat, Ask(text="b1"), conversation="b", key="1", principal=anywhere.principal)
     assert (a1.admission, a2.admission, b1.admission) == ("started", "queued", "started")
     await entered["b1"].wait()
     gates["b1"].set()
@@ -132,39 +134,39 @@ async def test_one_at_a_time_per_conversation_and_others_are_not_delayed(harness
 
 
 @pytest.mark.case("T4", "O10")
-async def test_reject_refuses_and_the_key_is_not_used_up(harness: Harness) -> None:
+async def test_reject_refuses_and_the_key_is_not_used_up(anywhere: Harness) -> None:
     finish = asyncio.Event()
 
-    @harness.turn("chat", on_busy="reject")
+    @anywhere.turn("chat", on_busy="reject")
     async def chat(turn: Turn[Ask]) -> str:
         await finish.wait()
         return "done"
 
-    ask = harness.gate.ask
-    first = await ask(chat, Ask(), conversation="c", key="1", principal=harness.principal)
+    ask = anywhere.gate.ask
+    first = await ask(chat, Ask(), conversation="c", key="1", principal=anywhere.principal)
     with pytest.raises(Refused) as refused:
-        await ask(chat, Ask(), conversation="c", key="2", principal=harness.principal)
+        await ask(chat, Ask(), conversation="c", key="2", principal=anywhere.principal)
     assert (refused.value.reason, refused.value.turn) == ("busy", first.id)
     finish.set()
     await first.result()
-    second = await ask(chat, Ask(), conversation="c", key="2", principal=harness.principal)
+    second = await ask(chat, Ask(), conversation="c", key="2", principal=anywhere.principal)
     assert (second.admission, await second.result()) == ("started", "done")
 
 
 @pytest.mark.case("T8", "O10")
-async def test_the_queue_is_bounded_exactly(harness: Harness) -> None:
+async def test_the_queue_is_bounded_exactly(anywhere: Harness) -> None:
     """Twenty at one moment: one runs, eight wait, eleven are refused, and their keys are free."""
     finish = asyncio.Event()
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> int:
         await finish.wait()
         return turn.sequence
 
     async def ask(number: int) -> str:
         try:
-            handle = await harness.gate.ask(
-                chat, Ask(), conversation="c", key=str(number), principal=harness.principal
+            handle = await anywhere.gate.ask(
+                chat, Ask(), conversation="c", key=str(number), principal=anywhere.principal
             )
         except Refused as refused:
             return refused.reason
@@ -176,17 +178,17 @@ async def test_the_queue_is_bounded_exactly(harness: Harness) -> None:
 
 
 @pytest.mark.case("T7", "T10")
-async def test_every_queued_message_runs_in_order_and_ends_once(harness: Harness) -> None:
+async def test_every_queued_message_runs_in_order_and_ends_once(anywhere: Harness) -> None:
     order: list[int] = []
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> int:
         order.append(turn.sequence)
         turn.text("x")
         return turn.sequence
 
     handles = [
-        await harness.gate.ask(chat, Ask(), conversation="c", key=str(number), principal=harness.principal)
+        await anywhere.gate.ask(chat, Ask(), conversation="c", key=str(number), principal=anywhere.principal)
         for number in range(6)
     ]
     assert [await handle.result() for handle in handles] == [1, 2, 3, 4, 5, 6]
@@ -198,17 +200,17 @@ async def test_every_queued_message_runs_in_order_and_ends_once(harness: Harness
 
 
 @pytest.mark.case("T11")
-async def test_cancelling_a_queued_turn_never_calls_the_handler(harness: Harness) -> None:
+async def test_cancelling_a_queued_turn_never_calls_the_handler(anywhere: Harness) -> None:
     finish = asyncio.Event()
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         await finish.wait()
         return "done"
 
-    ask = harness.gate.ask
-    first = await ask(chat, Ask(), conversation="c", key="1", principal=harness.principal)
-    second = await ask(chat, Ask(), conversation="c", key="2", principal=harness.principal)
+    ask = anywhere.gate.ask
+    first = await ask(chat, Ask(), conversation="c", key="1", principal=anywhere.principal)
+    second = await ask(chat, Ask(), conversation="c", key="2", principal=anywhere.principal)
     await second.cancel()
     finish.set()
     assert await first.result() == "done"
@@ -216,7 +218,7 @@ async def test_cancelling_a_queued_turn_never_calls_the_handler(harness: Harness
         await second.result()
     assert stopped.value.reason == "cancelled"
     assert [event.kind async for event in second.events()] == ["queued", "stopped"]
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
 
 
 @pytest.mark.row("Q18")
@@ -307,50 +309,50 @@ async def test_a_lost_reply_neither_loses_nor_doubles_the_message(harness: Harne
 
 
 @pytest.mark.row("Q19")
-async def test_a_failing_replay_cache_loses_nothing(harness: Harness) -> None:
+async def test_a_failing_replay_cache_loses_nothing(anywhere: Harness) -> None:
     async def hook(name: str) -> None:
         if name.startswith("replay."):
             raise BackendUnavailable("the cache is away")
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> int:
         return 0
 
     install(hook)
     try:
         for admission in ("started", "replayed", "replayed"):
-            handle = await harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
+            handle = await anywhere.gate.ask(chat, Ask(), conversation="c", key="k", principal=anywhere.principal)
             assert (handle.admission, await handle.result()) == (admission, 0)
     finally:
         install(None)
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
 
 
 @pytest.mark.case("O8")
 @pytest.mark.parametrize("steps", range(0, 24, 2))
-async def test_a_client_that_leaves_at_any_await_changes_nothing(harness: Harness, steps: int) -> None:
+async def test_a_client_that_leaves_at_any_await_changes_nothing(anywhere: Harness, steps: int) -> None:
     """Cancelled after n steps of the loop: exactly one effect, and asking again attaches or replays."""
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         return "effect"
 
     def ask() -> object:
-        return harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
+        return anywhere.gate.ask(chat, Ask(), conversation="c", key="k", principal=anywhere.principal)
 
     leaving = asyncio.ensure_future(ask())  # type: ignore[call-overload]  # noqa: TID251 - cancelled and awaited below
     for _ in range(steps):
         await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
-    handle = await harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
+    handle = await anywhere.gate.ask(chat, Ask(), conversation="c", key="k", principal=anywhere.principal)
     assert await handle.result() == "effect"
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1
 
 
 @pytest.mark.case("T26")
-async def test_a_failed_turn_leaves_a_valid_conversation(harness: Harness) -> None:
-    @harness.turn("chat")
+async def test_a_failed_turn_leaves_a_valid_conversation(anywhere: Harness) -> None:
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> list[str]:
         if turn.payload.text == "bad":
             raise TurnFailed("No.", code="no-answer")
@@ -359,7 +361,7 @@ async def test_a_failed_turn_leaves_a_valid_conversation(harness: Harness) -> No
         return [message.payload.text for message in await turn.history()]
 
     async def ask(text: str) -> object:
-        handle = await harness.gate.ask(chat, Ask(text=text), conversation="c", key=text, principal=harness.principal)
+        handle = await anywhere.gate.ask(chat, Ask(text=text), conversation="c", key=text, principal=anywhere.principal)
         return await handle.result()
 
     assert await ask("one") == []
@@ -373,32 +375,32 @@ async def test_a_failed_turn_leaves_a_valid_conversation(harness: Harness) -> No
     assert await ask("two") == ["one"]
 
 
-async def test_a_new_default_does_not_turn_retries_into_refusals(harness: Harness) -> None:
+async def test_a_new_default_does_not_turn_retries_into_refusals(anywhere: Harness) -> None:
     """The fingerprint is taken from what was sent: api rule 5."""
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         return turn.payload.tone
 
-    first = await harness.gate.ask(chat, Ask(text="a"), conversation="c", key="k", principal=harness.principal)
-    again = await harness.gate.ask(
-        chat, Ask.model_validate({"text": "a"}), conversation="c", key="k", principal=harness.principal
+    first = await anywhere.gate.ask(chat, Ask(text="a"), conversation="c", key="k", principal=anywhere.principal)
+    again = await anywhere.gate.ask(
+        chat, Ask.model_validate({"text": "a"}), conversation="c", key="k", principal=anywhere.principal
     )
     assert again.id == first.id
 
 
-async def test_regenerate_asks_the_same_message_again_and_replaces_its_answer(harness: Harness) -> None:
+async def test_regenerate_asks_the_same_message_again_and_replaces_its_answer(anywhere: Harness) -> None:
     """api rule 9: a new key, the same place; the history of the second does not hold the first."""
     answers = iter(["draft", "better", "next"])
     histories: list[list[bytes | None]] = []
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         histories.append([message.answer for message in await turn.history()])
         return next(answers)
 
-    ask = harness.gate.ask
-    who = harness.principal
+    ask = anywhere.gate.ask
+    who = anywhere.principal
     first = await ask(chat, Ask(text="q"), conversation="c", key="1", principal=who)
     assert await first.result() == "draft"
     second = await ask(chat, Ask(text="q"), conversation="c", key="2", principal=who, regenerate=first.id)
@@ -411,20 +413,20 @@ async def test_regenerate_asks_the_same_message_again_and_replaces_its_answer(ha
     assert refused.value.reason == "not-regenerable"
 
 
-async def test_forget_erases_what_was_said_and_remembers_the_key(harness: Harness) -> None:
+async def test_forget_erases_what_was_said_and_remembers_the_key(anywhere: Harness) -> None:
     """api rule 10."""
 
-    @harness.turn("chat")
+    @anywhere.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
         return "private"
 
-    first = await harness.gate.ask(chat, Ask(text="mine"), conversation="c", key="k", principal=harness.principal)
+    first = await anywhere.gate.ask(chat, Ask(text="mine"), conversation="c", key="k", principal=anywhere.principal)
     await first.result()
-    assert await harness.gate.forget(tenant="acme", conversation="c") == 1
+    assert await anywhere.gate.forget(tenant="acme", conversation="c") == 1
     with pytest.raises(ResultUnavailable) as unavailable:
-        await harness.gate.ask(chat, Ask(text="mine"), conversation="c", key="k", principal=harness.principal)
+        await anywhere.gate.ask(chat, Ask(text="mine"), conversation="c", key="k", principal=anywhere.principal)
     assert unavailable.value.why == "expired"
-    record = await harness.gate.engine.find(first.id, principal=harness.principal)
+    record = await anywhere.gate.engine.find(first.id, principal=anywhere.principal)
     assert record is not None
     assert (record.payload, record.body) == (None, b"")
-    assert harness.calls(chat) == 1
+    assert anywhere.calls(chat) == 1

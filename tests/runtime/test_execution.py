@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
-from asking import Ask
 
+from asking import Ask
 from oneturn import Stopped, Turn, TurnFailed, current_turn
 from oneturn.core.failpoint import install
 from oneturn.core.identity import Identity

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import anyio
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from oneturn.core.errors import BackendUnavailable, OneturnError
 from oneturn.http.problem import NO_STORE, problem_of
@@ -24,6 +24,10 @@ B = TypeVar("B")
 
 
 S = TypeVar("S")
+
+
+class _Left(Exception):
+    """The client has left."""
 
 
 class EventStream(Response, ABC, Generic[S, B]):
@@ -67,7 +71,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         return None
 
     async def beside(self) -> bytes:
-        """Unlogged frames that are due when nothing was logged."""
+        """Unlogged frames that are due now."""
         return b""
 
     def patience(self, wait: float) -> float:
@@ -88,10 +92,17 @@ class EventStream(Response, ABC, Generic[S, B]):
                 group.cancel_scope.cancel()
 
             group.start_soon(until_gone)
+
+            async def told(message: Message) -> None:
+                try:
+                    await send(message)
+                except OSError as error:  # the same word, from a server of ASGI 2.4 and later
+                    raise _Left from error
+
             try:
-                await self._serve(scope, receive, send)
-            except OSError:
-                pass  # the client has left, says a server of ASGI 2.4 and later
+                await self._serve(scope, receive, told)
+            except _Left:
+                pass
             except Exception as error:  # noqa: BLE001 - raised below, outside of the group that would wrap it
                 failure = error
             group.cancel_scope.cancel()
@@ -130,7 +141,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         spoken = clock.monotonic()
         batch, self.held = self.held, []
         while True:
-            chunk = self.render(batch) or await self.beside()
+            chunk = self.render(batch) + await self.beside()
             if chunk:
                 yield chunk
                 spoken = clock.monotonic()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from oneturn.core.backend import Backend
+from oneturn.core.clock import Clock
 from oneturn.core.decision import Decision
 from oneturn.core.identity import Principal
 from oneturn.core.ids import SeededIds
@@ -19,9 +20,7 @@ from oneturn.testing.link import Link
 class Harness:
     """A test's view of the system: the current process's gate, what was decided, time, and a kill switch."""
 
-    def __init__(
-        self, backend: Backend, *, clock: ManualClock, settings: Settings | None = None, seed: int = 1
-    ) -> None:
+    def __init__(self, backend: Backend, *, clock: Clock, settings: Settings | None = None, seed: int = 1) -> None:
         self.clock = clock
         self.principal = Principal(tenant="acme", subject="ada")
         self.decisions: list[Decision] = []
@@ -87,6 +86,8 @@ class Harness:
 
     async def elapse(self, seconds: float) -> None:
         """Let time pass, for the process and for the store alike."""
+        if not isinstance(self.clock, ManualClock):
+            raise TypeError("this harness runs on real time: give it a ManualClock to move")
         await self.clock.advance(seconds)
 
     async def __aenter__(self) -> Self:
@@ -97,5 +98,5 @@ class Harness:
         # Closing waits on the clock for work that does not end: let that time pass.
         async with asyncio.TaskGroup() as closing:
             ends = [closing.create_task(gate.__aexit__(*exc)) for gate in (*self._others, self.gate)]
-            while not all(end.done() for end in ends):
+            while isinstance(self.clock, ManualClock) and not all(end.done() for end in ends):
                 await self.clock.advance(1)

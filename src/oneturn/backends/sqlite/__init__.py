@@ -1,0 +1,76 @@
+"""The SQLite backend: durable, for several processes of one host; the embedded default."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from oneturn.backends.memory.replay import MemoryReplays
+from oneturn.backends.sqlite.database import Synchronous, locate, migrate, migrations
+from oneturn.backends.sqlite.database import connect as open_file
+from oneturn.backends.sqlite.lane import Lane
+from oneturn.backends.sqlite.leases import SqliteLeases
+from oneturn.backends.sqlite.records import SqliteRecords, SqliteTransactional
+from oneturn.backends.sqlite.signals import SqliteSignals
+from oneturn.backends.sqlite.times import BootTimes, SystemBootTimes
+from oneturn.core.backend import Backend, Capability
+from oneturn.core.ids import SystemIds
+
+__all__ = ["connect", "migrations", "sqlite_backend"]
+
+
+async def connect(url: str) -> Backend:
+    """Open `sqlite:///file.db` (a `+driver` and a query are ignored), migrating it if need be."""
+    return await sqlite_backend(locate(url).records, times=SystemBootTimes())
+
+
+async def sqlite_backend(path: Path, *, times: BootTimes) -> Backend:
+    """Open the two files of a backend: three threads with a connection each, and one that listens."""
+    beside = path.with_name(f"{path.name}-leases")
+
+    def opened(file: Path, schema: str, synchronous: Synchronous) -> sqlite3.Connection:
+        connection = open_file(file, synchronous=synchronous)
+        try:
+            migrate(connection, schema=schema)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    writer = Lane(lambda: opened(path, "records", "FULL"), name="records", writes=True)
+    reader = Lane(lambda: open_file(path, synchronous="FULL"), name="reads", writes=False)
+    leases = Lane(lambda: opened(beside, "leases", "NORMAL"), name="leases", writes=True)
+    lanes: list[Lane] = []
+    try:
+        for lane in (writer, reader, leases):
+            await lane.open()
+            lanes.append(lane)
+    except BaseException:
+        for lane in lanes:
+            await lane.close()
+        raise
+    signals = SqliteSignals(leases, lambda: open_file(beside, synchronous="NORMAL"), times, process=SystemIds().new())
+    signals.start()
+
+    async def close() -> None:
+        signals.close()
+        for lane in lanes:
+            await lane.close()
+
+    return Backend(
+        name="sqlite",
+        capabilities=frozenset(
+            {
+                Capability.DURABLE,
+                Capability.CROSS_PROCESS,
+                Capability.ATOMIC_MULTI_KEY,
+                Capability.TRANSACTIONAL,
+            }
+        ),
+        leases=SqliteLeases(leases, times),
+        records=SqliteRecords(writer, reader, times),
+        signals=signals,
+        replay=MemoryReplays(times),
+        transactional=SqliteTransactional(times),
+        close=close,
+    )
