@@ -33,8 +33,8 @@ class Supervisor:
         return frozenset(self._tasks)
 
     def named(self, prefix: str) -> list[asyncio.Task[Any]]:
-        """Those whose name begins with `prefix`."""
-        return [task for task in self._tasks if task.get_name().startswith(prefix)]
+        """Those that run and whose name begins with `prefix`."""
+        return [task for task in self._tasks if not task.done() and task.get_name().startswith(prefix)]
 
     async def close(self, *, keep: str | None = None) -> None:
         """Cancel what still runs (but the task named `keep`) and await its end, until nothing is left."""
