@@ -38,7 +38,7 @@ class Handle(Generic[R]):
 
     def __init__(self, ticket: Ticket, *, engine: Engine, handler: Handler | None) -> None:
         self.ticket = ticket
-        self._engine = engine
+        self.engine = engine
         self._handler = handler
         self.id: str = ticket.record.id
         self.key: str = ticket.record.identity.key
@@ -49,7 +49,7 @@ class Handle(Generic[R]):
 
     async def outcome(self, *, wait: float | None = None) -> Outcome | None:
         """The final record, once there is one; None if there is none after `wait` seconds (None: wait for ever)."""
-        record = await self._engine.outcome(self.ticket.record, wait=wait)
+        record = await self.engine.outcome(self.ticket.record, wait=wait, through_drain=True)
         return outcome_of(record, replayed=self.admission == "replayed") if record.status.final else None
 
     async def result(self, *, wait: float | None = None) -> R:
@@ -57,7 +57,7 @@ class Handle(Generic[R]):
 
         Raises TurnFailed, Stopped, ResultUnavailable, or TimeoutError if it is not there after `wait` seconds.
         """
-        record = await self._engine.outcome(self.ticket.record, wait=wait)
+        record = await self.engine.outcome(self.ticket.record, wait=wait, through_drain=True)
         body = record.body.decode() or "{}"
         if record.expired:
             raise ResultUnavailable("the result of this turn is no longer kept", why="expired", turn=record.id)
@@ -77,14 +77,14 @@ class Handle(Generic[R]):
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
         """Its events with a greater id, as they come, up to the terminal one. Leaving early is fine."""
-        async with self._engine.reader(self.ticket.record, after=max(after, 0)) as reader:
+        async with self.engine.reader(self.ticket.record, after=max(after, 0)) as reader:
             while not reader.done:
-                for logged in await reader.next(self._engine.settings.check_every):
+                for logged in await reader.next(self.engine.settings.check_every):
                     yield Event(id=logged.seq, kind=logged.kind, data=json.loads(logged.data))
 
     async def cancel(self) -> None:
         """Stop it, wherever it runs or waits. What is final stays final."""
-        await self._engine.cancel(self.ticket.record)
+        await self.engine.cancel(self.ticket.record)
 
 
 class Gate:
@@ -224,7 +224,7 @@ class Gate:
     def handler(self, function: Callable[..., Any]) -> Handler:
         """The registration of a decorated function, before or after opening."""
         for handler in self._handlers.values():
-            if handler.function is function:
+            if handler.function == function:
                 return handler
         raise ConfigurationError(f'{function!r} is not registered: decorate it with @gate.turn("a-name")')
 

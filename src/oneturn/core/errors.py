@@ -20,7 +20,7 @@ class Refused(OneturnError):
         self, message: str, *, reason: RefusedReason, retry_after: float | None = None, turn: str | None = None
     ) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason: RefusedReason = reason
         self.retry_after = retry_after
         """Seconds after which asking again makes sense; None: never with this key and content."""
         self.turn = turn

@@ -33,8 +33,8 @@ class ConversationStream(EventStream[ConversationReader, ConversationEvent]):
         """See `EventStream.next`."""
         return await source.next(wait)
 
-    def render(self, batch: list[ConversationEvent]) -> bytes:
-        """See `EventStream.render`."""
+    def framed(self, batch: list[ConversationEvent]) -> bytes:
+        """See `EventStream.framed`."""
         return b"".join(_frame(event) for event in batch)
 
     def over(self, source: ConversationReader) -> bool:  # noqa: ARG002 - a conversation has no end

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, Literal
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from oneturn.core.errors import (
     Contended,
     OneturnError,
     Refused,
+    RefusedReason,
     ResultUnavailable,
     Stopped,
     TurnFailed,
@@ -86,6 +87,16 @@ TABLE: Final[Mapping[Kind, _Row]] = {
 }
 
 
+_REFUSED: Final[Mapping[RefusedReason, Kind]] = {
+    "key-reused": "idempotency-key-reused",
+    "busy": "conversation-busy",
+    "limit": "limit-reached",
+    "draining": "draining",
+    "too-large": "too-large",
+    "not-regenerable": "not-regenerable",
+}
+
+
 class Problem(Exception):
     """What a route answers instead of its result."""
 
@@ -132,7 +143,7 @@ def problem_of(error: Exception) -> Problem | None:  # noqa: PLR0911 - one row e
         case Problem():
             return error
         case Refused():
-            return _refused(error)
+            return Problem(_REFUSED[error.reason], str(error), turn=error.turn, retry_after=error.retry_after)
         case ResultUnavailable():
             return result_expired(error.turn) if error.why == "expired" else result_unavailable(error.turn)
         case Stopped():
@@ -180,19 +191,3 @@ async def problem_response(request: Request, error: Exception) -> Response:  # n
         logger.error("unexpected error", exc_info=error)
         problem = Problem("internal-error", "the error was logged")
     return problem.response()
-
-
-def _refused(error: Refused) -> Problem:
-    kind: Kind
-    match error.reason:
-        case "key-reused":
-            kind = "idempotency-key-reused"
-        case "busy":
-            kind = "conversation-busy"
-        case "limit":
-            kind = "limit-reached"
-        case "draining" | "too-large" | "not-regenerable":
-            kind = error.reason
-        case _:
-            assert_never(error.reason)
-    return Problem(kind, str(error), turn=error.turn, retry_after=error.retry_after)

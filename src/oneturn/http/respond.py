@@ -28,7 +28,7 @@ async def respond(handle: Handle[Any], request: Request) -> Response:
     `Location` is sent if the application includes a `turn_router`.
     """
     record = handle.ticket.record
-    engine = handle._engine  # noqa: SLF001 - a handle is its engine's own
+    engine = handle.engine
     return await reply(engine, handle.ticket, request, location=_address(record, request))
 
 

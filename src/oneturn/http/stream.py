@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Final, Generic, TypeVar
 
 import anyio
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -43,7 +44,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         # Not Response.__init__: that would render an empty body and declare its length.
         self.engine = engine
         self.status_code = 200
-        self.background = None
+        self.background: BackgroundTask | None = None
         self.init_headers({**NO_STORE, "X-Accel-Buffering": "no", **(headers or {})})
         self.held: list[B] = []
         """Read before the status was known; sent first."""
@@ -59,7 +60,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         """What has gathered."""
 
     @abstractmethod
-    def render(self, batch: list[B]) -> bytes:
+    def framed(self, batch: list[B]) -> bytes:
         """The frames of a batch, as one piece."""
 
     @abstractmethod
@@ -141,7 +142,7 @@ class EventStream(Response, ABC, Generic[S, B]):
         spoken = clock.monotonic()
         batch, self.held = self.held, []
         while True:
-            chunk = self.render(batch) + await self.beside()
+            chunk = self.framed(batch) + await self.beside()
             if chunk:
                 yield chunk
                 spoken = clock.monotonic()

@@ -54,8 +54,8 @@ class TurnStream(EventStream[Reader, Logged]):
         """See `EventStream.next`."""
         return await source.next(wait)
 
-    def render(self, batch: list[Logged]) -> bytes:
-        """See `EventStream.render`. The frames were encoded when they were logged; only the numbers are added."""
+    def framed(self, batch: list[Logged]) -> bytes:
+        """See `EventStream.framed`. The frames were encoded when they were logged; only the numbers are added."""
         if self._queued and any(event.kind != QUEUED for event in batch):
             self._queued = False
         # A comment, not an event: the events of a replay are those of the original.

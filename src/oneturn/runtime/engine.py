@@ -202,16 +202,21 @@ class Engine:
             return None
         return record
 
-    async def outcome(self, record: Record, *, wait: float | None) -> Record:
-        """The record as soon as it is final, or as it stands after `wait` seconds or when the process begins to drain."""
+    async def outcome(self, record: Record, *, wait: float | None, through_drain: bool = False) -> Record:
+        """The record as soon as it is final, or as it stands after `wait` seconds.
+
+        When the process begins to drain it answers at once as well, unless the caller waits `through_drain`.
+        """
         process = self.process
         end = None if wait is None else process.clock.monotonic() + wait
-        with listening(process.signals, record.identity.topic(), clock=process.clock) as bell:
+        topic = record.identity.topic()
+        with listening(process.signals, topic, clock=process.clock) as bell, self._readers.waking(bell):
             while True:
                 found = await process.records.read(tenant=record.identity.tenant, id=record.id)
                 record = found or record
                 left = None if end is None else end - process.clock.monotonic()
-                if record.status.final or found is None or (left is not None and left <= 0):
+                over = found is None or (left is not None and left <= 0)
+                if record.status.final or over or not (process.accepting or through_drain):
                     return record
                 pause = self.settings.check_every
                 await bell.wait(pause if left is None else min(left, pause))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oneturn.core.errors import ConfigurationError, Stopped
@@ -87,15 +88,26 @@ def executor(session: Any) -> Execute:
 
 
 def listen(session: Any, **hooks: Callable[..., None]) -> Callable[[], None]:
-    """Attach session events; answers how to detach them."""
+    """Call hooks at a session's events; answers how to end that. Safe to end from within a hook."""
     from sqlalchemy import event  # noqa: PLC0415 - as above
 
+    # SQLAlchemy cannot detach a listener while it is being called: so one listener per session and event stays, and calls
+    # those hooks that are still wanted.
+    wanted: dict[str, list[Callable[..., None]]] = session.info.setdefault("oneturn", {})
     for name, hook in hooks.items():
-        event.listen(session, name, hook)
+        if name not in wanted:
+            wanted[name] = []
+            event.listen(session, name, partial(_call_all, wanted[name]))
+        wanted[name].append(hook)
 
     def undo() -> None:
         for name, hook in hooks.items():
-            if event.contains(session, name, hook):
-                event.remove(session, name, hook)
+            if hook in wanted[name]:
+                wanted[name].remove(hook)
 
     return undo
+
+
+def _call_all(hooks: list[Callable[..., None]], *arguments: Any) -> None:
+    for hook in tuple(hooks):
+        hook(*arguments)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from oneturn.core.event import Logged
@@ -89,17 +89,25 @@ class Readers:
         for bell in self._bells:
             bell.ring_here()
 
+    @contextmanager
+    def waking(self, bell: Bell) -> Iterator[None]:
+        """Ring this bell too when the process begins to drain."""
+        self._bells.add(bell)
+        try:
+            yield
+        finally:
+            self._bells.discard(bell)
+
     @asynccontextmanager
     async def reader(self, record: Record, *, after: int) -> AsyncIterator[Reader]:
         """Watch `record` from the event after `after`. Subscribed before it looks: nothing falls into the gap."""
         with listening(self._process.signals, turn_topic(record.id), clock=self._process.clock) as bell:
             feed = self._feeds.setdefault(record.id, Feed(record=record, base=after))
             feed.readers.add(bell)
-            self._bells.add(bell)
             try:
-                yield Reader(self._process, feed, bell, after=after)
+                with self.waking(bell):
+                    yield Reader(self._process, feed, bell, after=after)
             finally:
-                self._bells.discard(bell)
                 feed.readers.discard(bell)
                 if not feed.readers:
                     self._feeds.pop(record.id, None)
@@ -109,16 +117,11 @@ class Readers:
         self, *, tenant: str, scope: str, after: tuple[int, int] | None
     ) -> AsyncIterator[ConversationReader]:
         """Watch all turns of a conversation after (epoch, event number); None: from the turns that are not over."""
-        with listening(
-            self._process.signals, scope_topic(tenant=tenant, scope=scope), clock=self._process.clock
-        ) as bell:
-            self._bells.add(bell)
-            try:
-                reader = ConversationReader(self._process, bell, tenant=tenant, scope=scope)
-                await reader.begin(after)
-                yield reader
-            finally:
-                self._bells.discard(bell)
+        topic = scope_topic(tenant=tenant, scope=scope)
+        with listening(self._process.signals, topic, clock=self._process.clock) as bell, self.waking(bell):
+            reader = ConversationReader(self._process, bell, tenant=tenant, scope=scope)
+            await reader.begin(after)
+            yield reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
