@@ -18,7 +18,9 @@ _named: dict[str, set[str]] = {}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--rows", action="store_true", help="print the requirement rows that passed tests show; fail if a row that works has none"
+        "--rows",
+        action="store_true",
+        help="print the requirement rows that passed tests show; fail if a row that works has none",
     )
 
 

@@ -15,6 +15,7 @@ from typing import get_args
 
 import uvicorn
 
+from oneturn import Gate
 from querydata import campus
 from querydata.accounts import DEMO_ACCOUNTS, Accounts, Role
 from querydata.app import create_app
@@ -26,10 +27,11 @@ _EXAMPLE = "查询当前仍有挂科的学生"
 
 
 class _Server(uvicorn.Server):
-    """Says how to try the service once it really answers."""
+    """Says how to try the service once it really answers; lets go of those who watch when it is to end."""
 
-    def __init__(self, config: uvicorn.Config, *, demo: bool) -> None:
+    def __init__(self, config: uvicorn.Config, *, gate: Gate, demo: bool) -> None:
         super().__init__(config)
+        self._gate = gate
         self._demo = demo
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -37,6 +39,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             _say(_welcome(f"http://{self.config.host}:{self.config.port}", demo=self._demo))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See `uvicorn.Server.shutdown`."""
+        # It waits for open connections before the application learns that it ends, and a stream never ends by itself.
+        self._gate.drain()
+        await super().shutdown(sockets)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +97,7 @@ def _serve(given: argparse.Namespace) -> int:
         # Streams end when the gate drains; what still holds a connection after this is cut off.
         timeout_graceful_shutdown=5,
     )
-    server = _Server(config, demo=demo)
+    server = _Server(config, gate=app.state.gate, demo=demo)
     server.run()
     return 0 if server.started else 1
 

@@ -56,6 +56,7 @@ def create_app(settings: Settings, *, source: Source, model: Model) -> FastAPI:
     app.state.accounts = accounts
 
     gate = Gate(GateSettings(records=f"sqlite:///{folder / 'oneturn.db'}"))
+    app.state.gate = gate
     ask = ask_handler(gate, source=source, model=model)
     app.include_router(turn_router(gate, ask, principal=conversations.principal), prefix="/api")
     app.include_router(auth.router)

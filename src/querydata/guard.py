@@ -105,14 +105,14 @@ class _Refusal(Exception):
 
 
 def guard(sql: str, *, tables: Mapping[str, Sequence[str]], max_rows: int) -> Guarded | Rejected:
-    """Let a statement pass, with at most `max_rows` + 1 rows (the one more tells that there were more)."""
+    """Let a statement pass, with at most `max_rows` rows, or say why not."""
     try:
         tree = _parse(sql)
         _refuse_constructs(tree)
         _refuse_sources(tree, tables)
         _refuse_columns(tree, tables)
         _refuse_cross_joins(tree)
-        return Guarded(sql=_limited(tree, max_rows + 1).sql(dialect="sqlite", comments=False))
+        return Guarded(sql=_limited(tree, max_rows).sql(dialect="sqlite", comments=False))
     except _Refusal as refusal:
         return Rejected(reason=refusal.reason, code=refusal.code)
     except RecursionError:

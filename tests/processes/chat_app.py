@@ -24,7 +24,13 @@ class Ask(BaseModel):
 
 gate = Gate(
     Settings(
-        records=f"sqlite:///{FOLDER / 'chat.db'}", ttl=3, renew_every=1, margin=0.2, check_every=1, sweep_every=1, grace=1
+        records=f"sqlite:///{FOLDER / 'chat.db'}",
+        ttl=3,
+        renew_every=1,
+        margin=0.2,
+        check_every=1,
+        sweep_every=1,
+        grace=1,
     )
 )
 
@@ -36,7 +42,7 @@ async def me(x_user: Annotated[str, Header()] = "acme/ada") -> Principal:
 
 async def released(name: str) -> None:
     """Wait until the test makes the file `name`."""
-    while not (FOLDER / name).exists():  # noqa: ASYNC110, ASYNC240 - the test's way to hold a process at a known place
+    while not (FOLDER / name).exists():  # noqa: ASYNC110 - the test's way to hold a process at a known place
         await asyncio.sleep(0.01)
 
 

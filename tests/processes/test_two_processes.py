@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ def two(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
             server.close()
 
 
-def post(server: Server, text: str, *, key: str, conversation: str = "c", wait: int = 25, **more: Any) -> httpx.Response:
+def post(
+    server: Server, text: str, *, key: str, conversation: str = "c", wait: int = 25, **more: Any
+) -> httpx.Response:
     return httpx.post(
         f"{server.url}/conversations/{conversation}/turns",
         json={"text": text, **more},
@@ -138,6 +141,24 @@ def test_watching_and_stopping_from_another_process(two: tuple[Server, Server]) 
     assert post(two[0], "next", key="k2").status_code == 200
 
 
+def pause_outside_of_a_transaction(server: Server) -> None:
+    """A process stopped within one holds SQLite's file lock, and nobody writes until it goes on: then stop it later."""
+
+    def look() -> bool | None:
+        server.pause()
+        for file in ("chat.db", "chat.db-leases"):
+            with closing(sqlite3.connect(server.folder / file, timeout=0.2, isolation_level=None)) as database:
+                try:
+                    database.execute("BEGIN IMMEDIATE")
+                    database.execute("ROLLBACK")
+                except sqlite3.OperationalError:
+                    server.resume()
+                    return None
+        return True
+
+    until(look, what="a moment without a transaction")
+
+
 @pytest.mark.row("Q14")
 @pytest.mark.case("T22", "T24")
 def test_a_process_paused_beyond_its_lease_cannot_write_any_more(two: tuple[Server, Server]) -> None:
@@ -145,7 +166,8 @@ def test_a_process_paused_beyond_its_lease_cannot_write_any_more(two: tuple[Serv
     running = post(two[0], "wait-2", key="k", wait=0)
     turn = running.headers["turn-id"]
     until(lambda: calls(two[0].folder) or None, what="the model to be called")
-    two[0].pause()
+    until(lambda: state(two[1], turn)["last_event"] == 2 or None, what="the first text to be logged")
+    pause_outside_of_a_transaction(two[0])
     assert until_status(two[1], turn, "abandoned")["status"] == "abandoned"
     assert post(two[1], "next", key="k2").status_code == 200
     (two[0].folder / "wait-2").touch()

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
 from asking import Ask
-from oneturn import Stopped, Turn, TurnFailed, current_turn
+from oneturn import Handle, Lease, Stopped, Turn, TurnFailed, current_turn
 from oneturn.core.failpoint import install
 from oneturn.core.identity import Identity
 from oneturn.testing.harness import Harness
 
 
-async def _asked(harness: Harness, handler: object, *, key: str = "k", text: str = "") -> object:
-    return await harness.gate.ask(
-        handler,  # type: ignore[call-overload]
-        Ask(text=text),
-        conversation="c",
-        key=key,
-        principal=harness.principal,
-    )
+async def _asked(harness: Harness, handler: Callable[..., Any], *, key: str = "k", text: str = "") -> Handle[Any]:
+    return await harness.gate.ask(handler, Ask(text=text), conversation="c", key=key, principal=harness.principal)
 
 
 def _identity(harness: Harness, key: str = "k") -> Identity:
@@ -46,14 +42,14 @@ async def test_the_work_outlives_the_request_that_began_it(harness: Harness) -> 
             cleaned.set()
 
     handle = await _asked(harness, chat)
-    waiting = asyncio.ensure_future(handle.result())  # type: ignore[attr-defined]  # noqa: TID251 - cancelled below
+    waiting = asyncio.ensure_future(handle.result())  # noqa: TID251 - cancelled below
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     lock = _identity(harness).request_lock()
     assert await harness.backend.leases.inspect(lock) is not None
     go.set()
-    assert await handle.result() == "done"  # type: ignore[attr-defined]
+    assert await handle.result() == "done"
     assert cleaned.is_set()
     await _released(harness, lock)
 
@@ -83,7 +79,7 @@ async def test_a_lease_is_renewed_while_its_work_runs(harness: Harness) -> None:
         assert holding is not None
         assert 0 < holding.remaining <= 60
     go.set()
-    assert await handle.result() == "done"  # type: ignore[attr-defined]
+    assert await handle.result() == "done"
 
 
 @pytest.mark.row("Q5", "Q15")
@@ -103,13 +99,14 @@ async def test_the_run_limit_frees_the_conversation_from_a_hung_thread(harness: 
     await harness.elapse(100)
     await harness.elapse(10)
     with pytest.raises(Stopped) as stopped:
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     assert stopped.value.reason == "run limit"
     second = await _asked(harness, chat, key="k2")
-    assert await second.result() == "result"  # type: ignore[attr-defined]
+    assert await second.result() == "result"
     release.set()
     await asyncio.get_running_loop().run_in_executor(None, late.wait)
-    outcome = await handle.outcome()  # type: ignore[attr-defined]
+    outcome = await handle.outcome()
+    assert outcome is not None
     assert (outcome.status, outcome.reason) == ("stopped", "run limit")
 
 
@@ -117,7 +114,7 @@ async def test_the_run_limit_frees_the_conversation_from_a_hung_thread(harness: 
 async def test_threads_get_the_same_lease_object_and_context_does_not_leak(harness: Harness) -> None:
     secret: ContextVar[str] = ContextVar("secret", default="none")
     secret.set("of the request")
-    seen: dict[str, object] = {}
+    seen: dict[str, tuple[Any, ...]] = {}
 
     @harness.turn("threaded")
     def threaded(turn: Turn[Ask]) -> str:
@@ -133,11 +130,11 @@ async def test_threads_get_the_same_lease_object_and_context_does_not_leak(harne
 
     for key, handler in (("1", threaded), ("2", asynchronous)):
         handle = await _asked(harness, handler, key=key)
-        await handle.result()  # type: ignore[attr-defined]
-    same, lease, value, name = seen["thread"]  # type: ignore[misc]
-    assert (same, value) == (True, "none")  # type: ignore[has-type]
-    assert str(name).startswith("oneturn-work")  # type: ignore[has-type]
-    assert lease.fencing_token > 0  # type: ignore[has-type]
+        await handle.result()
+    same, lease, value, name = seen["thread"]
+    assert (same, value) == (True, "none")
+    assert str(name).startswith("oneturn-work")
+    assert lease.fencing_token > 0
     assert seen["async"] == (True, True, "none")
     with pytest.raises(LookupError, match="current turn"):
         current_turn()
@@ -160,11 +157,11 @@ async def test_a_key_in_other_hands_loses_the_whole_lease_and_stops_the_work(har
     await asyncio.sleep(0)
     identity, leases = _identity(harness), harness.backend.leases
     await leases.revoke(identity.scope_lock(), mark_for=0.001)
-    await harness.clock.advance(0.01)
+    await harness.elapse(0.01)
     await leases.acquire([identity.scope_lock()], owner="stranger", ttl=600)
     await harness.elapse(45)
     with pytest.raises(Stopped) as stopped:
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     assert stopped.value.reason == "lease lost"
     assert reasons == ["lease lost"]
     holding = await leases.inspect(identity.scope_lock())
@@ -196,7 +193,7 @@ async def test_an_emptied_lock_service_makes_things_slower_never_wrong(harness: 
     assert again is not None
     assert again.owner == holding.owner
     go.set()
-    assert await handle.result() == "done"  # type: ignore[attr-defined]
+    assert await handle.result() == "done"
 
 
 @pytest.mark.row("Q16", "Q7")
@@ -217,9 +214,9 @@ async def test_the_check_is_cooperative_and_the_owner_is_not_the_key(harness: Ha
     assert holding is not None
     assert holding.owner != "k"
     assert len(holding.owner) >= 20
-    await handle.cancel()  # type: ignore[attr-defined]
+    await handle.cancel()
     with pytest.raises(Stopped):
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     await asyncio.get_running_loop().run_in_executor(None, asked.wait)
     await _released(harness, _identity(harness).request_lock())
 
@@ -235,11 +232,11 @@ async def test_a_late_yes_does_not_revive_a_lease(harness: Harness) -> None:
             reached.set()
             await hold.wait()
 
-    states: list[object] = []
+    leases: list[Lease] = []
 
     @harness.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:
-        states.append(turn.lease)
+        leases.append(turn.lease)
         await asyncio.Event().wait()
         return "never"
 
@@ -248,17 +245,17 @@ async def test_a_late_yes_does_not_revive_a_lease(harness: Harness) -> None:
     try:
         await harness.elapse(61)
         assert reached.is_set()
-        (lease,) = states
-        assert lease.state == "lost"  # type: ignore[attr-defined]
+        (lease,) = leases
+        assert lease.state == "lost"
         hold.set()
         await harness.elapse(1)
-        assert lease.state in ("lost", "released")  # type: ignore[attr-defined]
+        assert lease.state in ("lost", "released")
         with pytest.raises(Stopped):
-            lease.check()  # type: ignore[attr-defined]
+            lease.check()
     finally:
         install(None)
     with pytest.raises(Stopped):
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
 
 
 @pytest.mark.row("Q12")
@@ -273,9 +270,9 @@ async def test_a_followed_thread_is_leased_until_it_ends(harness: Harness) -> No
     handle = await _asked(harness, chat)
     for _ in range(20):
         await asyncio.sleep(0)
-    await handle.cancel()  # type: ignore[attr-defined]
+    await handle.cancel()
     with pytest.raises(Stopped):
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     for _ in range(50):
         await asyncio.sleep(0)
     lock = _identity(harness).request_lock()
@@ -302,13 +299,14 @@ async def test_a_stop_starts_nothing_and_final_stays_final(harness: Harness) -> 
     handle = await _asked(harness, chat)
     await began.wait()
     other = await harness.another()
-    found = await other.find(handle.id, principal=harness.principal)  # type: ignore[attr-defined]
+    found = await other.find(handle.id, principal=harness.principal)
     assert found is not None
     await found.cancel()
-    outcome = await handle.outcome()  # type: ignore[attr-defined]
+    outcome = await handle.outcome()
+    assert outcome is not None
     assert (outcome.status, outcome.reason) == ("stopped", "cancelled")
     await _released(harness, _identity(harness).request_lock())
-    kinds = [event.kind async for event in handle.events()]  # type: ignore[attr-defined]
+    kinds = [event.kind async for event in handle.events()]
     assert kinds == ["started", "text", "stopped"]
     assert harness.calls(chat) == 1
 
@@ -326,9 +324,9 @@ async def test_a_lost_signal_costs_at_most_a_check_interval(harness: Harness) ->
 
     handle = await _asked(harness, chat)
     other = await harness.another()
-    found = await other.find(handle.id, principal=harness.principal)  # type: ignore[attr-defined]
+    found = await other.find(handle.id, principal=harness.principal)
     assert found is not None
-    other.engine.process.signals = _Deaf()  # type: ignore[assignment]
+    other.engine.process.signals = _Deaf()
     reading = asyncio.ensure_future(_kinds(handle))  # noqa: TID251 - awaited below
     await asyncio.sleep(0)
     await found.cancel()
@@ -338,15 +336,15 @@ async def test_a_lost_signal_costs_at_most_a_check_interval(harness: Harness) ->
     assert (await reading)[-1] == "stopped"
 
 
-async def _kinds(handle: object) -> list[str]:
-    return [event.kind async for event in handle.events()]  # type: ignore[attr-defined]
+async def _kinds(handle: Handle[Any]) -> list[str]:
+    return [event.kind async for event in handle.events()]
 
 
 class _Deaf:
     def publish(self, topic: str) -> None:
         return
 
-    def subscribe(self, topic: str, wake: object) -> object:
+    def subscribe(self, topic: str, wake: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
 
@@ -366,12 +364,11 @@ async def test_a_reader_that_comes_back_sees_each_event_once(harness: Harness) -
     seen: list[int] = []
     for number, step in enumerate(steps):
         step.set()
-        async for event in handle.events(after=seen[-1] if seen else -1):  # type: ignore[attr-defined]
+        async for event in handle.events(after=seen[-1] if seen else -1):
             seen.append(event.id)
             if event.kind == "step" and event.data["name"] == f"s{number}":
                 break
-    async for event in handle.events(after=seen[-1]):  # type: ignore[attr-defined]
-        seen.append(event.id)
+    seen.extend([event.id async for event in handle.events(after=seen[-1])])
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
@@ -385,8 +382,8 @@ async def test_text_is_packed_and_the_first_goes_at_once(harness: Harness) -> No
         return "end"
 
     handle = await _asked(harness, chat)
-    await handle.result()  # type: ignore[attr-defined]
-    deltas = [event.data["delta"] async for event in handle.events() if event.kind == "text"]  # type: ignore[attr-defined]
+    await handle.result()
+    deltas = [event.data["delta"] async for event in handle.events() if event.kind == "text"]
     assert deltas == ["first ", "abc"]
 
 
@@ -401,8 +398,8 @@ async def test_an_event_that_is_too_large_is_refused_where_it_is_emitted(harness
         return "fine"
 
     handle = await _asked(harness, chat)
-    assert await handle.result() == "fine"  # type: ignore[attr-defined]
-    text = "".join([event.data["delta"] async for event in handle.events() if event.kind == "text"])  # type: ignore[attr-defined]
+    assert await handle.result() == "fine"
+    text = "".join([event.data["delta"] async for event in handle.events() if event.kind == "text"])
     assert text == "汉" * 300_000
 
 
@@ -413,7 +410,7 @@ async def test_an_unserialisable_result_fails_plainly(harness: Harness) -> None:
 
     handle = await _asked(harness, chat)
     with pytest.raises(TurnFailed) as failed:
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     assert failed.value.code == "internal-error"
 
 
@@ -433,7 +430,7 @@ async def test_the_order_of_admission(harness: Harness) -> None:
     install(hook)
     try:
         handle = await _asked(harness, chat)
-        await handle.result()  # type: ignore[attr-defined]
+        await handle.result()
     finally:
         install(None)
     wanted = ["records.find.before", "leases.acquire.before", "records.claim.before", "work", "records.finish.before"]

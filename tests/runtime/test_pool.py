@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -22,8 +23,7 @@ def test_a_burst_of_one_tenant_delays_another_by_a_few_executions() -> None:
 
     jobs = [pool.submit("burst", first)]
     begun.wait()
-    for number in range(1, 10):
-        jobs.append(pool.submit("burst", lambda number=number: order.append(f"burst {number}")))  # type: ignore[misc]
+    jobs.extend(pool.submit("burst", partial(order.append, f"burst {number}")) for number in range(1, 10))
     jobs.append(pool.submit("calm", lambda: order.append("calm")))
     go.set()
     for job in jobs:
@@ -36,7 +36,12 @@ def test_a_burst_of_one_tenant_delays_another_by_a_few_executions() -> None:
 def test_a_job_that_was_cancelled_in_the_line_never_runs() -> None:
     pool, ran = WorkerPool(1), list[str]()
     begun, go = threading.Event(), threading.Event()
-    first = pool.submit("a", lambda: (begun.set(), go.wait()))
+
+    def hold() -> None:
+        begun.set()
+        go.wait()
+
+    first = pool.submit("a", hold)
     begun.wait()
     second = pool.submit("a", lambda: ran.append("second"))
     assert second.cancel()

@@ -21,7 +21,7 @@ const roomFor = () => Math.max(240, Math.min(WIDEST, document.documentElement.cl
 
 function bars(points, title) {
   const room = roomFor();
-  const labelWidth = Math.min(room * 0.4, 16 + Math.max(...points.map(({ label }) => width(label))));
+  const labelWidth = Math.min(room * 0.48, 16 + Math.max(...points.map(({ label }) => width(label))));
   const valueWidth = 16 + Math.max(...points.map(({ value }) => width(formatted(value))));
   const [low, high] = [Math.min(0, ...points.map(({ value }) => value)), Math.max(0, ...points.map(({ value }) => value))];
   const scale = (room - labelWidth - valueWidth) / (high - low || 1);

@@ -20,7 +20,7 @@ export function table(columns, rows, { truncated }) {
   const cell = (tag, value, index, scope) => h(tag, { class: numeric[index] ? "number" : null, scope }, value);
   const line = (row) => h("tr", {}, row.map((value, index) => cell("td", formatted(value), index)));
   const body = h("tbody", {}, rows.slice(0, FIRST_ROWS).map(line));
-  const foot = h("div", { class: "table-foot" }, h("span", {}, t(truncated ? "firstRows" : "rows", { count: rows.length })));
+  const foot = h("div", { class: "table-foot" }, h("span", {}, t(truncated ? "firstRows" : rows.length === 1 ? "row" : "rows", { count: rows.length })));
   if (rows.length > FIRST_ROWS) {
     const more = h("button", { type: "button", class: "link", onclick: () => {
       body.append(...rows.slice(FIRST_ROWS).map(line));

@@ -94,7 +94,8 @@ export class TurnView {
       case "abandoned":
         return line(t("abandoned"), h("span", { class: "more" }, t("abandonedMore")), again());
       default:
-        return turn.seconds === null ? null : line(t("seconds", { seconds: turn.seconds.toFixed(1) }));
+        if (turn.seconds === null) return null;
+        return line(turn.seconds < 0.1 ? t("instant") : t("seconds", { seconds: turn.seconds.toFixed(1) }));
     }
   }
 
