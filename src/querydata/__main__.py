@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import getpass
 import ipaddress
 import logging
@@ -98,7 +99,8 @@ def _serve(given: argparse.Namespace) -> int:
         timeout_graceful_shutdown=5,
     )
     server = _Server(config, gate=app.state.gate, demo=demo)
-    server.run()
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again once it has ended
+        server.run()
     return 0 if server.started else 1
 
 

@@ -1,0 +1,54 @@
+"""The campus: large enough, the same for the same seed, with the people that questions are about."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from querydata.campus import TABLES, build
+
+
+def _dump(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as connection:
+        return list(connection.iterdump())
+
+
+def test_the_same_seed_makes_the_same_campus_and_another_another(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        build(tmp_path / name, seed=seed)
+    assert _dump(tmp_path / "a") == _dump(tmp_path / "b") != _dump(tmp_path / "c")
+
+
+@pytest.mark.row("Q1")
+def test_it_is_as_large_as_promised(tmp_path: Path) -> None:
+    build(tmp_path / "campus.db")
+    with closing(sqlite3.connect(tmp_path / "campus.db")) as connection:
+        count = {table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in TABLES}
+        assert count["student"] >= 2000
+        assert count["grade"] >= 40_000
+        assert connection.execute("SELECT COUNT(*) FROM grade WHERE attempt = 2").fetchone()[0] > 500
+        assert connection.execute("SELECT COUNT(*) FROM student WHERE name = '张伟'").fetchone()[0] >= 2
+        assert connection.execute("SELECT COUNT(*) FROM term WHERE is_current").fetchone()[0] == 1
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_a_failed_build_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "campus.db"
+    build(file)
+    before = file.read_bytes()
+    monkeypatch.setattr(sys.modules["querydata.campus.build"], "STUDENTS", 0)
+    with pytest.raises(IndexError):
+        build(file)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["campus.db"]
+
+
+def test_the_allow_list_is_the_schema(tmp_path: Path) -> None:
+    build(tmp_path / "campus.db")
+    with closing(sqlite3.connect(tmp_path / "campus.db")) as connection:
+        for table, columns in TABLES.items():
+            assert tuple(row[1] for row in connection.execute(f"PRAGMA table_info({table})")) == columns
