@@ -48,7 +48,7 @@ def held(holding: Held) -> Iterator[Held]:
     """With a model that holds its first answer until it is released."""
     holding.expect()
     yield holding
-    holding.release()
+    holding.abandon()
 
 
 @pytest.fixture

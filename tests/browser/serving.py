@@ -125,9 +125,23 @@ class Held:
 
     def expect(self, *, held: int = 1) -> None:
         """Hold so many calls; those after them are answered at once."""
+        self._held = held
         self._model.script(*["hold"] * held, *[None] * 5)
 
+    def reached(self) -> None:
+        """Wait until the calls that are to be held have arrived: a turn runs a moment before its model is asked."""
+        end = time.monotonic() + 30
+        while self.calls < self._held:
+            assert time.monotonic() < end, "the model was not asked"
+            time.sleep(0.02)
+
     def release(self) -> None:
+        """Let the held calls go on."""
+        self.reached()
+        self._model.release()
+
+    def abandon(self) -> None:
+        """Let go of whatever is still held."""
         self._model.release()
 
     @property

@@ -11,7 +11,7 @@ from browser.serving import NewContext, Site
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-@pytest.mark.row("Q2")
+@pytest.mark.row("Q1")
 async def test_a_question_is_answered_with_steps_a_table_and_a_chart(page: Page, site: Site) -> None:
     await sign_in(page, site.url)
     turn = await ask(page, "查询当前仍有挂科的学生")

@@ -27,7 +27,8 @@ def streams(page: Page) -> list[str]:
     return opened
 
 
-@pytest.mark.case("T13", "T17")
+@pytest.mark.row("Q2", "Q3")
+@pytest.mark.case("T17")
 async def test_a_second_tab_shows_the_same_turn_live_over_the_first_ones_stream(
     context: BrowserContext, page: Page, held: Held
 ) -> None:
@@ -104,6 +105,7 @@ async def test_seven_tabs_of_seven_running_conversations_and_none_hangs(
         await is_now(each, "succeeded")
 
 
+@pytest.mark.row("Q2")
 @pytest.mark.case("T18")
 async def test_a_refresh_in_the_middle_loses_nothing(page: Page, held: Held) -> None:
     await sign_in(page, held.url)
@@ -124,7 +126,7 @@ async def test_a_refresh_in_the_middle_loses_nothing(page: Page, held: Held) -> 
     assert held.calls == 1
 
 
-@pytest.mark.case("T18")
+@pytest.mark.row("Q2")
 async def test_a_closed_browser_finds_its_answer_when_it_is_opened_again(
     page: Page, held: Held, context: BrowserContext
 ) -> None:
@@ -148,13 +150,14 @@ async def test_stop_from_another_tab_ends_the_turn_and_retry_makes_a_new_key(
     asked = await ask(page, QUESTION)
     await is_now(asked, "running")
     key = await key_of(asked)
+    held.reached()
     second = await context.new_page()
     await second.goto(page.url)
     await act(turn(second, key), "stop").click()
     for seen in (turn(second, key), asked):
         await is_now(seen, "stopped")
         await expect(seen.locator(".state")).to_have_text("已按你的要求停止")
-    held.release()
+    assert held.calls == 1
     await act(asked, "retry").click()
     await expect(page.locator(".turn")).to_have_count(2)
     retried = page.locator(".turn").last
@@ -194,11 +197,33 @@ async def test_a_conversation_that_is_not_open_is_marked_while_it_works(page: Pa
     await expect(mark).to_have_count(0)
 
 
+async def test_without_web_locks_every_tab_streams_for_itself(context: BrowserContext, page: Page, held: Held) -> None:
+    """As on a page that came over plain http from another machine: no locks, no randomUUID."""
+    await context.add_init_script(
+        "Object.defineProperty(navigator, 'locks', { value: undefined });"
+        "Object.defineProperty(crypto, 'randomUUID', { value: undefined });"
+    )
+    await sign_in(page, held.url)
+    asked = await ask(page, QUESTION)
+    await is_now(asked, "running")
+    second = await context.new_page()
+    opened = streams(second)
+    await second.goto(page.url)
+    seen = turn(second, await key_of(asked))
+    await expect(seen.locator(".step[data-state=running]")).to_be_visible()
+    held.release()
+    await is_now(asked, "succeeded")
+    await is_now(seen, "succeeded")
+    assert len(opened) > 0
+
+
+@pytest.mark.row("Q18")
 async def test_a_dead_process_is_noticed_and_its_turn_is_shown_as_unavailable(page: Page, doomed: Held) -> None:
     """The page says that it reconnects, comes back by itself, and may ask again."""
     await sign_in(page, doomed.url)
     asked = await ask(page, QUESTION)
     await is_now(asked, "running")
+    doomed.reached()
     site: Site = doomed.site
     site.kill()
     await expect(page.locator("#notice")).to_be_visible()
@@ -206,6 +231,5 @@ async def test_a_dead_process_is_noticed_and_its_turn_is_shown_as_unavailable(pa
     await is_now(asked, "abandoned")
     await expect(asked.locator(".state")).to_have_text("结果不可用")
     await expect(page.locator("#notice")).not_to_be_visible()
-    doomed.release()
     await act(asked, "retry").click()
     await is_now(page.locator(".turn").last, "succeeded")

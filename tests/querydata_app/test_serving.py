@@ -46,6 +46,7 @@ def test_the_lines_that_it_prints_ask_a_question(site: Site) -> None:
     assert answer["result"]["rows"]
 
 
+@pytest.mark.row("Q3")
 async def test_fifty_posts_with_one_key_are_one_turn_with_fifty_equal_answers(dean: httpx.AsyncClient) -> None:
     made = (await dean.post("/api/conversations")).json()
     path = f"/api/conversations/{made['id']}/turns"

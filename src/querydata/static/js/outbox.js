@@ -4,53 +4,47 @@ import { backoff, call, pause, Problem, request, Unreachable } from "./api.js";
 
 const BUSY = new Set(["request-in-progress", "store-unavailable", "draining"]);
 
-/** The outbox of one account in this browser; every tab sees the same entries. */
+/**
+ * The outbox of one account in this browser; every tab sees the same entries ({key, conversation, title, text, at,
+ * refused}). Each entry is an item of its own: two tabs that write at the same instant cannot undo each other.
+ */
 export class Outbox {
-  #name;
-  #memory = [];
-  #status = new Map(); // key → "sending" | "network" | "server", of this tab
+  #prefix;
+  #unstored = new Map(); // key → entry, where the browser would not keep it
+  #status = new Map(); // key → "network" | "server": why it is not sent yet, as this tab saw it
   #stopped = new AbortController();
-  #sending = new Set();
+  #sending = new Set(); // conversations
 
   constructor(account, { onChange, onAccepted }) {
-    this.#name = `querydata:outbox:${account}`;
+    this.#prefix = `querydata:outbox:${account}:`;
     this.onChange = onChange;
     this.onAccepted = onAccepted;
-    addEventListener("storage", (event) => {
-      if (event.key !== this.#name) return;
-      this.#deliverAll();
-      this.onChange();
-      // What another tab took out of the box was taken by the server: its place is in the history now.
-      const left = new Set(listOf(event.newValue).map(({ key }) => key));
-      for (const entry of listOf(event.oldValue)) if (!left.has(entry.key)) this.onAccepted(entry);
-    }, { signal: this.#stopped.signal });
+    addEventListener("storage", (event) => this.#heed(event), { signal: this.#stopped.signal });
   }
 
-  /** Entries: {key, conversation, title, text, refused}. */
+  /** Oldest first. */
   entries() {
-    try {
-      return listOf(localStorage.getItem(this.#name));
-    } catch {
-      return this.#memory;
-    }
+    return [...stored(this.#prefix), ...this.#unstored.values()].sort((a, b) => a.at - b.at);
   }
 
   status = (key) => this.#status.get(key) ?? "sending";
 
   /** Keep a question, then send it. It is written down before anything leaves the browser. */
   add(entry) {
-    this.#write([...this.entries(), entry]);
+    const newest = this.entries().at(-1)?.at ?? 0;
+    this.#write({ ...entry, at: Math.max(Date.now(), newest + 1) });
     this.onChange();
-    this.#deliver(entry.key);
+    this.#deliver(entry.conversation);
   }
 
   /** Send what an earlier page did not see taken. */
   restore() {
-    this.#deliverAll();
+    for (const conversation of new Set(this.entries().map((entry) => entry.conversation))) this.#deliver(conversation);
   }
 
   remove(key) {
-    this.#write(this.entries().filter((entry) => entry.key !== key));
+    this.#unstored.delete(key);
+    forget(this.#prefix + key);
     this.#status.delete(key);
     this.onChange();
   }
@@ -59,61 +53,59 @@ export class Outbox {
     this.#stopped.abort();
   }
 
-  #write(entries) {
-    this.#memory = entries;
+  #write(entry) {
     try {
-      if (entries.length > 0) localStorage.setItem(this.#name, JSON.stringify(entries));
-      else localStorage.removeItem(this.#name);
+      localStorage.setItem(this.#prefix + entry.key, JSON.stringify(entry));
     } catch {
-      // Storage may be refused or full: the entry lives as long as this page.
+      this.#unstored.set(entry.key, entry);
     }
   }
 
-  #find = (key) => this.entries().find((entry) => entry.key === key);
-
-  #deliverAll() {
-    for (const entry of this.entries()) if (!entry.refused) this.#deliver(entry.key);
+  #heed({ key, oldValue, newValue }) {
+    if (!key?.startsWith(this.#prefix)) return;
+    this.onChange();
+    if (newValue !== null) this.restore();
+    // What another tab took out of the box was taken by the server: its place is in the history now.
+    else if (oldValue !== null) this.onAccepted(JSON.parse(oldValue));
   }
 
-  async #deliver(key) {
-    if (this.#sending.has(key)) return;
-    this.#sending.add(key);
+  async #deliver(conversation) {
+    if (this.#sending.has(conversation)) return;
+    this.#sending.add(conversation);
+    const { signal } = this.#stopped;
     try {
-      // One tab sends; the next one in line finds the entry gone, or goes on if that tab was closed.
-      const work = () => this.#send(key);
-      await (navigator.locks
-        ? navigator.locks.request(`querydata:send:${key}`, { signal: this.#stopped.signal }, work)
-        : work());
+      // One tab sends; the next one in line finds nothing left, or goes on if that tab was closed.
+      const work = () => this.#send(conversation);
+      await (navigator.locks ? navigator.locks.request(`${this.#prefix}${conversation}`, { signal }, work) : work());
     } catch (error) {
-      if (!this.#stopped.signal.aborted) throw error;
+      if (!signal.aborted) throw error;
     } finally {
-      this.#sending.delete(key);
+      this.#sending.delete(conversation);
     }
   }
 
-  async #send(key) {
+  // In the order in which they were asked: a question is not sent before the one ahead of it was taken or refused.
+  async #send(conversation) {
     const { signal } = this.#stopped;
     let failures = 0;
-    let made = false;
     for (;;) {
-      const entry = this.#find(key);
-      if (!entry || entry.refused || signal.aborted) return;
+      const entry = this.entries().find((each) => each.conversation === conversation && !each.refused);
+      if (!entry || signal.aborted) return;
       try {
-        if (!made) await this.#make(entry);
-        made = true;
+        await this.#make(entry);
         await this.#ask(entry);
-        this.remove(key);
+        failures = 0;
+        this.remove(entry.key);
         this.onAccepted(entry);
-        return;
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Problem && error.status === 401) return; // the entry waits for the next sign-in
         const wait = waitAfter(error, ++failures);
         if (wait === null) {
-          this.#refuse(key, error);
-          return;
+          this.#refuse(entry, error);
+          continue;
         }
-        this.#status.set(key, error instanceof Unreachable ? "network" : "server");
+        this.#status.set(entry.key, error instanceof Unreachable ? "network" : "server");
         this.onChange();
         await pause(wait, signal, { orOnline: true });
       }
@@ -135,15 +127,30 @@ export class Outbox {
     }
   }
 
-  #refuse(key, error) {
-    this.#status.delete(key);
-    const refused = { type: error.type ?? "error", detail: error.detail ?? String(error) };
-    this.#write(this.entries().map((entry) => (entry.key === key ? { ...entry, refused } : entry)));
+  #refuse(entry, error) {
+    this.#status.delete(entry.key);
+    this.#write({ ...entry, refused: { type: error.type ?? "error", detail: error.detail ?? String(error) } });
     this.onChange();
   }
 }
 
-const listOf = (json) => JSON.parse(json) ?? [];
+function stored(prefix) {
+  try {
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(prefix));
+    // Another tab may take one out between the two looks.
+    return names.map((name) => JSON.parse(localStorage.getItem(name))).filter((entry) => entry !== null);
+  } catch {
+    return [];
+  }
+}
+
+function forget(name) {
+  try {
+    localStorage.removeItem(name);
+  } catch {
+    // It was not kept there.
+  }
+}
 
 const ENDS = new Set(["turn-failed", "turn-stopped", "result-unavailable", "result-expired"]);
 
