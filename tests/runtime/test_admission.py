@@ -364,7 +364,9 @@ async def test_a_failed_turn_leaves_a_valid_conversation(anywhere: Harness) -> N
         return [message.payload.text for message in await turn.history()]
 
     async def ask(text: str) -> list[str]:
-        handle: Handle[list[str]] = await anywhere.gate.ask(chat, Ask(text=text), conversation="c", key=text, principal=anywhere.principal)
+        handle: Handle[list[str]] = await anywhere.gate.ask(
+            chat, Ask(text=text), conversation="c", key=text, principal=anywhere.principal
+        )
         return await handle.result()
 
     assert await ask("one") == []
