@@ -233,3 +233,28 @@ async def test_a_dead_process_is_noticed_and_its_turn_is_shown_as_unavailable(pa
     await expect(page.locator("#notice")).not_to_be_visible()
     await act(asked, "retry").click()
     await is_now(page.locator(".turn").last, "succeeded")
+
+
+async def test_a_long_history_opens_at_its_end_and_shows_what_was_before_on_demand(page: Page, site: Site) -> None:
+    await sign_in(page, site.url)
+    first = await ask(page, "第0个问题")
+    await is_now(first, "succeeded")
+    conversation = page.url.rsplit("/", 1)[-1]
+    await page.evaluate(
+        """async conversation => {
+            for (let number = 1; number < 55; number++) {
+                await fetch(`/api/conversations/${conversation}/turns`, {
+                    method: "POST",
+                    headers: { "Content-Type": "application/json", "Idempotency-Key": `key-${number}` },
+                    body: JSON.stringify({ text: `第${number}个问题` }),
+                });
+            }
+        }""",
+        conversation,
+    )
+    await page.reload()
+    await expect(page.locator(".turn")).to_have_count(50)
+    await page.click("#earlier")
+    await expect(page.locator(".turn")).to_have_count(55)
+    await expect(page.locator(".question").first).to_have_text("第0个问题")
+    await expect(page.locator("#earlier")).to_be_hidden()

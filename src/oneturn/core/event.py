@@ -79,7 +79,7 @@ def terminal_event(*, seq: int, status: Status, body: bytes) -> Logged:
 def fold(events: Iterable[Logged]) -> Mapping[str, Any]:
     """What a reader who saw all of `events` has on the screen: the data of the `snapshot` that may replace them."""
     text: list[str] = []
-    steps: dict[str, Any] = {}
+    steps: dict[tuple[str, str], Any] = {}
     named: dict[str, Any] = {}
     for event in events:
         data = json.loads(event.data)
@@ -87,15 +87,20 @@ def fold(events: Iterable[Logged]) -> Mapping[str, Any]:
             case "text":
                 text.append(data["delta"])
             case "step":
-                steps[str(data.get("name"))] = data
+                steps[_step(data)] = data
             case "data":
                 named[str(data.get("name"))] = data.get("value")
             case "snapshot":
                 text = [data["text"]]
-                steps = {str(step.get("name")): step for step in data["steps"]}
+                steps = {_step(step): step for step in data["steps"]}
                 named = dict(data["data"])
             case "restarted":
                 text, steps, named = [], {}, {}
             case _:
                 pass
     return {"text": "".join(text), "steps": list(steps.values()), "data": named}
+
+
+def _step(data: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells one step from another: a step that is tried again keeps its name and counts its attempts."""
+    return str(data.get("name")), str(data.get("attempt", ""))

@@ -6,6 +6,7 @@ import { readEvents } from "./stream.js";
 import { Turns } from "./turns.js";
 
 const PAGE = 50;
+const NEWEST = 10; // more than a conversation's queue and what runs
 const POLL_OPEN = 2500;
 const POLL_IDLE = 15000;
 const LEADER_SPEAKS = 5000;
@@ -73,7 +74,7 @@ export class Feed {
   async #load() {
     const { signal } = this.#closed;
     try {
-      const { turns } = await call("GET", `${this.#path}/turns?limit=${PAGE}`, { signal });
+      const turns = await this.#newest();
       if (signal.aborted) return;
       this.turns.learn(turns);
       if (!this.loaded) this.earlier = turns.length === PAGE;
@@ -87,6 +88,14 @@ export class Feed {
     }
     this.onChange(this);
     this.#follow();
+  }
+
+  // All that can have changed are the newest turns, unless so many are new that there may be more of them.
+  async #newest() {
+    const read = async (limit) => (await call("GET", `${this.#path}/turns?limit=${limit}`, { signal: this.#closed.signal })).turns;
+    if (this.turns.known().length === 0) return read(PAGE);
+    const few = await read(NEWEST);
+    return few.length < NEWEST || this.turns.get(few[0].turn) ? few : read(PAGE);
   }
 
   #look() {
