@@ -31,6 +31,14 @@ from querydata.shield import Shield
 _STATIC = str(files("querydata").joinpath("static"))
 
 
+class _GateSettings(GateSettings):
+    """One host and short answers: a killed process is told from a slow one in half a minute. ONETURN_… still decides."""
+
+    ttl: float = 15
+    renew_every: float = 5
+    sweep_every: float = 5
+
+
 def create_app(settings: Settings, *, source: Source, model: Model) -> FastAPI:
     """Build the application on a data folder; it closes `source` and `model` when it ends. Blocks for a moment."""
     folder = settings.data_dir
@@ -55,7 +63,7 @@ def create_app(settings: Settings, *, source: Source, model: Model) -> FastAPI:
     app.state.database = database
     app.state.accounts = accounts
 
-    gate = Gate(GateSettings(records=f"sqlite:///{folder / 'oneturn.db'}"))
+    gate = Gate(_GateSettings(records=f"sqlite:///{folder / 'oneturn.db'}"))
     app.state.gate = gate
     ask = ask_handler(gate, source=source, model=model)
     app.include_router(turn_router(gate, ask, principal=conversations.principal), prefix="/api")

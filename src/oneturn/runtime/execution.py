@@ -166,7 +166,11 @@ class Execution:
 
             async def work() -> Any:
                 bind(turn)
-                return await handler.function(turn)
+                try:
+                    return await handler.function(turn)
+                except SystemExit as error:
+                    # asyncio would end the loop, and with it everybody else's turns.
+                    raise RuntimeError("the handler tried to end the process") from error
 
             return self._process.supervisor.spawn(work(), name=f"turn {self.record.id}")
         context = contextvars.Context()

@@ -46,7 +46,7 @@ class Recovery:
         except BackendUnavailable:
             self._seen.clear()  # while the database was away nobody could vouch: begin counting again
             return 0
-        now, apart = process.clock.monotonic(), process.settings.check_every + process.settings.margin
+        now, apart = process.clock.monotonic(), process.settings.renew_every + process.settings.margin
         seen = {(record.id, record.epoch, record.alive_until): record for record in due.lapsed}
         self._seen = {key: self._seen.get(key, now) for key in seen}
         ended = 0

@@ -32,9 +32,9 @@ class Supervisor:
         """Those that have not ended."""
         return frozenset(self._tasks)
 
-    def named(self, prefix: str) -> list[asyncio.Task[Any]]:
-        """Those that run and whose name begins with `prefix`."""
-        return [task for task in self._tasks if not task.done() and task.get_name().startswith(prefix)]
+    def named(self, *prefixes: str) -> list[asyncio.Task[Any]]:
+        """Those that run and whose name begins with one of `prefixes`."""
+        return [task for task in self._tasks if not task.done() and task.get_name().startswith(prefixes)]
 
     async def close(self, *, keep: str | None = None) -> None:
         """Cancel what still runs (but the task named `keep`) and await its end, until nothing is left."""
