@@ -104,7 +104,9 @@ class Engine:
     async def _until_idle(self, seconds: float) -> None:
         clock = self.process.clock
         end = clock.monotonic() + seconds
-        while (tasks := self.process.supervisor.named("observer ", "admission ")) and (left := end - clock.monotonic()) > 0:
+        while (tasks := self.process.supervisor.named("observer ", "admission ")) and (
+            left := end - clock.monotonic()
+        ) > 0:
             await settled(tasks[0], clock, left)
 
     # -- asking -------------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from oneturn.backends.sqlite import retention as retain
-from oneturn.backends.sqlite import steps
 from oneturn.backends.sqlite.lane import Lane
 from oneturn.backends.sqlite.table import SQL, Table
 from oneturn.backends.sqlite.times import BootTimes
+from oneturn.core import transitions
 from oneturn.core.event import Logged
 from oneturn.core.identity import Identity
 from oneturn.core.record import Record, StoredMessage
@@ -53,31 +53,33 @@ class SqliteRecords:
 
     async def claim(self, claim: Claim) -> ClaimAnswer:
         """See the port."""
-        return await self._write("claim", lambda table: steps.claim(table, claim))
+        return await self._write("claim", lambda table: transitions.claim(table, claim))
 
     async def start(self, start: Start) -> Claimed | Busy | Lapsed | Gone:
         """See the port."""
-        return await self._write("start", lambda table: steps.start(table, start))
+        return await self._write("start", lambda table: transitions.start(table, start))
 
     async def append(self, append: Append) -> Appended | Gone:
         """See the port."""
-        return await self._write("append", lambda table: steps.append(table, append))
+        return await self._write("append", lambda table: transitions.append(table, append))
 
     async def finish(self, finish: Finish) -> Ended | Gone:
         """See the port."""
-        return await self._write("finish", lambda table: steps.finish(table, finish))
+        return await self._write("finish", lambda table: transitions.finish(table, finish))
 
     async def stop(self, stop: Stop) -> Ended | Gone:
         """See the port."""
-        return await self._write("stop", lambda table: steps.stop(table, stop))
+        return await self._write("stop", lambda table: transitions.stop(table, stop))
 
     async def abandon(self, abandon: Abandon) -> Ended | Requeued | Gone:
         """See the port."""
-        return await self._write("abandon", lambda table: steps.abandon(table, abandon))
+        return await self._write("abandon", lambda table: transitions.abandon(table, abandon))
 
     async def touch(self, vouches: Sequence[Vouch]) -> list[Record | None]:
         """See the port."""
-        return await self._write("touch", lambda table: [steps.touch(table, vouch) for vouch in vouches], first=True)
+        return await self._write(
+            "touch", lambda table: [transitions.touch(table, vouch) for vouch in vouches], first=True
+        )
 
     async def due(self, *, handlers: Sequence[str], limit: int, unknown_after: float) -> Due:
         """See the port."""
@@ -114,7 +116,7 @@ class SqliteRecords:
 
     async def position(self, *, tenant: str, id: str) -> int:  # noqa: A002
         """See the port."""
-        return await self._read("position", lambda table: steps.position(table, tenant=tenant, execution=id))
+        return await self._read("position", lambda table: transitions.position(table, tenant=tenant, execution=id))
 
     async def history(
         self, *, tenant: str, scope: str, before_epoch: int | None = None, without: str = "", limit: int = 50
@@ -159,12 +161,12 @@ class SqliteTransactional:
 
     def check_in(self, run: Execute, *, tenant: str, id: str, epoch: int) -> Gone | None:  # noqa: A002
         """See the port."""
-        return steps.check(Table(run, self._times), tenant=tenant, execution=id, epoch=epoch)
+        return transitions.check(Table(run, self._times), tenant=tenant, execution=id, epoch=epoch)
 
     def finish_in(self, run: Execute, finish: Finish) -> Ended | Gone:
         """See the port."""
-        return steps.finish(Table(run, self._times), finish)
+        return transitions.finish(Table(run, self._times), finish)
 
     def enqueue_in(self, run: Execute, claim: Claim) -> EnqueueAnswer:
         """See the port."""
-        return steps.enqueue(Table(run, self._times), claim)
+        return transitions.enqueue(Table(run, self._times), claim)
