@@ -275,11 +275,12 @@ class Gate:
     ) -> Handle[Any]:
         """Admit a message: started, queued, or found (attached, replayed).
 
-        Raises Refused (reused key, busy, limit, draining, too large), ResultUnavailable (abandoned, expired),
+        Raises ValueError (a part that cannot be taken), Refused (reused key, busy, limit, draining, too large), ResultUnavailable (abandoned, expired),
         BackendUnavailable (nothing was run). With `session` the message is queued by that session's commit and starts
         after it, in any process; the session's database must hold the records.
         """
         engine, spec = self.engine, self.handler(handler)
+        payload = spec.payload.validate_python(payload)
         sent = spec.payload.dump_python(payload, mode="json", exclude_unset=True)
         asked = engine.asked(
             spec,

@@ -437,3 +437,73 @@ async def test_the_order_of_admission(harness: Harness) -> None:
     assert [name for name in order if name in wanted] == wanted
     after_finish = order[order.index("records.finish.before") :]
     assert after_finish.index("cache.put.before") < after_finish.index("leases.release.before")
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize(
+    "raised",
+    [ZeroDivisionError(), SystemExit(3), GeneratorExit(), StopIteration(), StopAsyncIteration(), BaseException("x")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_whatever_a_handler_raises_ends_its_turn_and_nothing_else(
+    harness: Harness, raised: BaseException, threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also what would end a loop, or what a future cannot carry; it is logged once."""
+
+    async def asynchronous(turn: Turn[Ask]) -> str:
+        raise raised
+
+    def synchronous(turn: Turn[Ask]) -> str:
+        raise raised
+
+    handler = harness.turn("chat")(synchronous if threaded else asynchronous)
+    handle = await _asked(harness, handler)
+    with pytest.raises(TurnFailed) as failed:
+        await handle.result()
+    assert failed.value.code == "internal-error"
+    assert [record.message for record in caplog.records] == ["a handler failed"]
+
+
+async def test_a_close_that_is_cancelled_leaves_nothing_behind(harness: Harness) -> None:
+    """The caller's patience ends before the work does: tasks and keys of this process are gone all the same."""
+    stubborn = asyncio.Event()
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        while not stubborn.is_set():
+            try:
+                await stubborn.wait()
+            except asyncio.CancelledError:
+                continue
+        return "late"
+
+    await _asked(harness, chat)
+    other = await harness.another()
+    handle = await other.ask(chat, Ask(), conversation="d", key="k", principal=harness.principal)
+    closing = asyncio.ensure_future(other.engine.close())  # noqa: TID251 - cancelled and awaited below
+    for _ in range(20):
+        await asyncio.sleep(0)
+    closing.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    stubborn.set()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not other.engine.process.supervisor.tasks
+    assert handle.id not in other.engine.process.executions
+
+
+async def test_a_payload_of_the_wrong_type_is_refused_before_anything_is_stored(harness: Harness) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        return turn.payload.text
+
+    wrong: Any = {"text": 3}
+    with pytest.raises(ValueError, match="valid string"):
+        await harness.gate.ask(chat, wrong, conversation="c", key="k", principal=harness.principal)
+    for key in ("", "x" * 300, "a\x00b"):
+        with pytest.raises(ValueError, match="key"):
+            await harness.gate.ask(chat, Ask(), conversation="c", key=key, principal=harness.principal)
+    right: Any = {"text": "3"}
+    handle = await harness.gate.ask(chat, right, conversation="c", key="k", principal=harness.principal)
+    assert (handle.admission, await handle.result()) == ("started", "3")

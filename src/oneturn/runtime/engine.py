@@ -89,17 +89,20 @@ class Engine:
         self.drain()
         process, settings = self.process, self.settings
         began = process.clock.monotonic()
-        await self._until_idle(settings.grace)
-        for execution in tuple(process.executions.values()):
-            execution.lease.stop(StopReason.SHUTDOWN)
-        left = settings.hard_deadline - (process.clock.monotonic() - began)
-        await self._until_idle(max(left, 0.1))
-        await process.supervisor.close(keep="keeper")
-        await self._keeper.stop()
-        await process.supervisor.close()
-        process.pool.close()
-        for backend in self._backends.values():
-            await backend.close()
+        try:
+            await self._until_idle(settings.grace)
+            for execution in tuple(process.executions.values()):
+                execution.lease.stop(StopReason.SHUTDOWN)
+            left = settings.hard_deadline - (process.clock.monotonic() - began)
+            await self._until_idle(max(left, 0.1))
+        finally:
+            # Reached when the caller is cancelled, too: nothing of this process stays behind.
+            await process.supervisor.close(keep="keeper")
+            await self._keeper.stop()
+            await process.supervisor.close()
+            process.pool.close()
+            for backend in self._backends.values():
+                await backend.close()
 
     async def _until_idle(self, seconds: float) -> None:
         clock = self.process.clock

@@ -172,7 +172,7 @@ class Execution:
                     # asyncio would end the loop, and with it everybody else's turns.
                     raise RuntimeError("the handler tried to end the process") from error
 
-            return self._process.supervisor.spawn(work(), name=f"turn {self.record.id}")
+            return self._process.supervisor.spawn(work(), name=f"turn {self.record.id}", judged=True)
         context = contextvars.Context()
         context.run(bind, turn)
         thread = self._process.pool.submit(self.record.identity.tenant, lambda: context.run(handler.function, turn))

@@ -55,6 +55,11 @@ class WorkerPool:
     def _run(self, future: concurrent.futures.Future[Any], function: Callable[[], Any]) -> None:
         try:
             result = function()
+        except StopIteration as error:
+            # asyncio refuses to carry it, and would leave whoever awaits this future waiting for ever.
+            stopped = RuntimeError("the handler raised StopIteration")
+            stopped.__cause__ = error
+            future.set_exception(stopped)
         except BaseException as error:  # noqa: BLE001 - the future's owner judges it
             future.set_exception(error)
         else:

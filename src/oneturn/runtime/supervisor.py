@@ -19,12 +19,17 @@ class Supervisor:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
-        """Start `coroutine` in an empty context, so that no request's context variables leak into background work."""
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str, judged: bool = False) -> asyncio.Task[T]:
+        """Start `coroutine` in an empty context, so that no request's context variables leak into background work.
+
+        Its failure is logged, unless its owner looks at its outcome itself (`judged`).
+        """
         context = contextvars.Context()
         task = asyncio.get_running_loop().create_task(coroutine, name=name, context=context)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._tasks.discard)
+        if not judged:
+            task.add_done_callback(_log_failure)
         return task
 
     @property
@@ -43,7 +48,7 @@ class Supervisor:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("background task failed", exc_info=error, extra={"task": task.get_name()})
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("background task failed", exc_info=error, extra={"task": task.get_name()})
