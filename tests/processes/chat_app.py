@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +53,9 @@ async def chat(turn: Turn[Ask]) -> str:
         calls.write(f"{turn.conversation} {turn.key} {os.getpid()}\n")
     turn.text("half ")
     await turn.flush()
+    if turn.payload.text == "block":
+        time.sleep(2 * gate.settings.ttl)  # noqa: ASYNC251 - user code that blocks the application's loop
+        turn.check()
     if turn.payload.text.startswith("wait"):
         await released(turn.payload.text)
     turn.text("done")

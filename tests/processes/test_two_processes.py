@@ -177,6 +177,18 @@ def test_a_process_paused_beyond_its_lease_cannot_write_any_more(two: tuple[Serv
     assert (after["status"], after["result"]) == ("abandoned", None)
 
 
+@pytest.mark.row("Q5")
+@pytest.mark.case("T21", "L26")
+def test_a_handler_that_blocks_its_loop_for_two_ttls_is_not_taken_for_dead(two: tuple[Server, Server]) -> None:
+    """The keeper has a loop of its own: the other process attaches, waits, and is given the one answer."""
+    with ThreadPoolExecutor(1) as pool:
+        blocking = pool.submit(post, two[0], "block", key="k")
+        until(lambda: calls(two[0].folder) or None, what="the model to be called")
+        attached = post(two[1], "block", key="k")
+        assert (attached.status_code, attached.content) == (200, blocking.result().content)
+    assert len(calls(two[0].folder)) == 1
+
+
 @pytest.mark.case("T22")
 def test_after_everything_nothing_is_left_running(two: tuple[Server, Server]) -> None:
     """Both processes are killed in mid-answer: after a restart no conversation runs for ever, without manual clean-up."""
