@@ -3,7 +3,10 @@ PY := .venv/bin/python
 PORT ?= 8000
 HOST ?= 127.0.0.1
 
-.PHONY: serve test check contract setup setup-tests lock format
+SEEDS ?= 500
+BASE ?= 1
+
+.PHONY: serve test check contract sim zoo setup setup-tests lock format
 
 serve:            ## QueryData on http://127.0.0.1:8000 (PORT= to change)
 	@tools/setup.sh run
@@ -21,6 +24,12 @@ check: setup      ## lint, types, layers
 
 contract: setup   ## the contract suite of every port on every backend
 	@$(PY) -m pytest tests/contract
+
+sim: setup        ## SEEDS= seeds from BASE= under the simulation; exit 1 on a violation
+	@$(PY) -m oneturn.testing.simulation --seeds $(SEEDS) --base $(BASE)
+
+zoo: setup        ## every planted bug is found
+	@$(PY) -m pytest tests/simulation -k planted
 
 format: setup
 	@$(PY) -m ruff check --fix . ; $(PY) -m ruff format .

@@ -32,6 +32,10 @@ def _found(pattern: str, *, except_in: set[str]) -> list[str]:
 def test_tasks_are_made_where_somebody_owns_them() -> None:
     """The supervisor, and task groups that await what they began."""
     owners = {"runtime/supervisor.py", "runtime/keeper.py", "testing/harness.py"}
+    owners |= {
+        "testing/simulation/network.py",
+        "testing/simulation/world.py",
+    }  # the outside world, which outlives hosts
     assert _found(r"create_task\(", except_in=owners) == []
 
 
@@ -41,6 +45,7 @@ def test_nothing_runs_in_the_default_executor_and_nothing_sleeps_on_a_thread() -
 
 def test_time_comes_from_clocks() -> None:
     clocks = {"runtime/clock.py", "backends/times.py", "backends/sqlite/times.py"}
+    clocks |= {"testing/simulation/__main__.py"}  # says how fast it ran
     assert _found(r"\btime\.(time|monotonic|clock_gettime|perf_counter)", except_in=clocks) == []
 
 

@@ -59,6 +59,12 @@ def refuse_bad_request(keys: Sequence[str], *, ttl: float) -> None:
         raise ValueError(f"ttl must be a positive, finite number of seconds, not {ttl!r}")
 
 
+def refuse_bad_mark(mark_for: float) -> None:
+    """ValueError, before any I/O, for a mark that would never pass, or never be."""
+    if not (math.isfinite(mark_for) and mark_for > 0):
+        raise ValueError(f"mark_for must be a positive, finite number of seconds, not {mark_for!r}")
+
+
 class LeaseStore(Protocol):
     """Where leases live. Each call is one atomic step, timed by the store's own clock, never by the caller's.
 
@@ -99,5 +105,6 @@ class LeaseStore(Protocol):
         """Take the key away from whoever holds it and mark it revoked from that owner for `mark_for` seconds.
 
         True if somebody held it. The holder learns it at its next renewal (`REVOKED`).
+        ValueError, before any I/O, if `mark_for` is not a positive finite number.
         """
         ...

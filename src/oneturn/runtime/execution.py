@@ -65,12 +65,15 @@ class Execution:
         assert self._handler is not None  # noqa: S101 - only a handler's turn asks
         record = self.record
         regenerating = record.message if record.message != record.id else ""
-        stored = await self._process.records.history(
-            tenant=record.identity.tenant,
-            scope=record.identity.scope,
-            before_epoch=record.epoch,
-            without=regenerating,
-            limit=limit,
+        # A store that is away for a moment is no reason to fail the turn; a stop ends this wait.
+        stored = await self._process.persistently(
+            lambda: self._process.records.history(
+                tenant=record.identity.tenant,
+                scope=record.identity.scope,
+                before_epoch=record.epoch,
+                without=regenerating,
+                limit=limit,
+            )
         )
         load = self._handler.payload.validate_json
         return tuple(message for item in stored if (message := to_message(item, load)) is not None)

@@ -56,7 +56,7 @@ class Keeper:
         self._renew_every = renew_every
         self._touch_every = min(check_every, renew_every)
         self._margin = margin
-        self._items: set[Kept] = set()
+        self._items: dict[Kept, None] = {}  # in the order of arrival: a run can be repeated
         self._change = threading.Lock()
         self._bells: tuple[Bell, ...] = ()
 
@@ -68,7 +68,7 @@ class Keeper:
         """Keep `lease` from now on."""
         item = Kept(lease=lease, renew_at=self._clock.monotonic() + self._interval(lease.grant.ttl))
         with self._change:
-            self._items.add(item)
+            self._items[item] = None
         self._ring()
         return item
 
@@ -87,7 +87,7 @@ class Keeper:
     def remove(self, item: Kept) -> None:
         """Renew it no more."""
         with self._change:
-            self._items.discard(item)
+            self._items.pop(item, None)
 
     async def run(self, ready: Callable[[], object]) -> None:
         """Keep until cancelled. Every await here is safe to cancel: a renewal that nobody reads merely keeps a key longer."""

@@ -23,7 +23,7 @@ class Feed:
     base: int
     """The number of the event before the first one that is held here."""
     events: list[Logged] = field(default_factory=list)
-    readers: set[Bell] = field(default_factory=set)
+    readers: dict[Bell, None] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -68,8 +68,9 @@ class Reader:
         events = await self._read(feed.last)
         feed.events.extend(event for event in events if event.seq > feed.last)
         if events:
-            for bell in feed.readers - {self._bell}:
-                bell.ring_here()
+            for bell in feed.readers:
+                if bell is not self._bell:
+                    bell.ring_here()
 
     async def _read(self, after: int) -> list[Logged]:
         record = self._feed.record
@@ -82,7 +83,7 @@ class Readers:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._feeds: dict[str, Feed] = {}
-        self._bells: set[Bell] = set()
+        self._bells: dict[Bell, None] = {}
 
     def wake(self) -> None:
         """Let every reader look again (the process begins to drain)."""
@@ -92,23 +93,23 @@ class Readers:
     @contextmanager
     def waking(self, bell: Bell) -> Iterator[None]:
         """Ring this bell too when the process begins to drain."""
-        self._bells.add(bell)
+        self._bells[bell] = None
         try:
             yield
         finally:
-            self._bells.discard(bell)
+            self._bells.pop(bell, None)
 
     @asynccontextmanager
     async def reader(self, record: Record, *, after: int) -> AsyncIterator[Reader]:
         """Watch `record` from the event after `after`. Subscribed before it looks: nothing falls into the gap."""
         with listening(self._process.signals, turn_topic(record.id), clock=self._process.clock) as bell:
             feed = self._feeds.setdefault(record.id, Feed(record=record, base=after))
-            feed.readers.add(bell)
+            feed.readers[bell] = None
             try:
                 with self.waking(bell):
                     yield Reader(self._process, feed, bell, after=after)
             finally:
-                feed.readers.discard(bell)
+                feed.readers.pop(bell, None)
                 if not feed.readers:
                     self._feeds.pop(record.id, None)
 

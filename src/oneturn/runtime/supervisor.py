@@ -17,20 +17,23 @@ class Supervisor:
     """Owns every task that outlives the call which began it."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._context = contextvars.copy_context()
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str, judged: bool = False) -> asyncio.Task[T]:
-        """Start `coroutine` in an empty context, so that no request's context variables leak into background work.
+        """Start `coroutine` in the context that the supervisor was made in: no request's variables leak into its work.
 
         Its failure is logged, unless its owner looks at its outcome itself (`judged`).
         """
-        context = contextvars.Context()
-        task = asyncio.get_running_loop().create_task(coroutine, name=name, context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = asyncio.get_running_loop().create_task(coroutine, name=name, context=self._context.copy())
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
         if not judged:
             task.add_done_callback(_log_failure)
         return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
 
     @property
     def tasks(self) -> frozenset[asyncio.Task[Any]]:

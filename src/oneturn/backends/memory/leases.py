@@ -2,113 +2,84 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+from oneturn.core import granting
 from oneturn.core.clock import Times
 from oneturn.core.failpoint import failpoint
-from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_request
+from oneturn.core.granting import Entry
+from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_mark, refuse_bad_request
+
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Key:
-    owner: str
-    until: float
-    token: int
-    revoked_from: str = ""
-    """Not held: a mark that lasts until `until`."""
+class MemoryKeys:
+    """See `oneturn.core.granting.Keys`. The caller holds the lock for as long as a transaction would last."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        """Set once for each step: a key must not lapse between two looks of one decision."""
+        self._entries: dict[str, Entry] = {}
+        self._token = 0
+
+    def live(self, key: str) -> Entry | None:
+        """See `Keys.live`."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.until <= self.now:
+            del self._entries[key]
+            return None
+        return entry
+
+    def put(self, key: str, entry: Entry) -> None:
+        """See `Keys.put`."""
+        self._entries[key] = entry
+
+    def drop(self, key: str) -> None:
+        """See `Keys.drop`."""
+        del self._entries[key]
+
+    def next_token(self) -> int:
+        """See `Keys.next_token`."""
+        self._token += 1
+        return self._token
 
 
 class MemoryLeases:
     """See `oneturn.core.lease.LeaseStore`."""
 
-    def __init__(self, clock: Times) -> None:
-        self._clock = clock
-        self._keys: dict[str, _Key] = {}
-        self._tokens = itertools.count(1)
+    def __init__(self, times: Times) -> None:
+        self._times = times
+        self._keys = MemoryKeys()
         self._lock = threading.Lock()
+
+    async def _step(self, name: str, step: Callable[[MemoryKeys], T]) -> T:
+        await failpoint(f"leases.{name}.before")
+        with self._lock:
+            self._keys.now = self._times.monotonic()
+            answer = step(self._keys)
+        await failpoint(f"leases.{name}.after")
+        return answer
 
     async def acquire(self, keys: Sequence[str], *, owner: str, ttl: float) -> Grant | Held:
         """See the port."""
         refuse_bad_request(keys, ttl=ttl)
-        await failpoint("leases.acquire.before")
-        with self._lock:
-            answer = self._acquire(tuple(keys), owner, ttl)
-        await failpoint("leases.acquire.after")
-        return answer
-
-    def _acquire(self, keys: tuple[str, ...], owner: str, ttl: float) -> Grant | Held:
-        now = self._clock.monotonic()
-        found = {key: self._live(key, now) for key in keys}
-        for key, entry in found.items():
-            if entry is not None and (entry.revoked_from == owner or (entry.owner and entry.owner != owner)):
-                return Held(key=key, remaining=entry.until - now)
-        ours = [entry.token for entry in found.values() if entry is not None and entry.owner == owner]
-        token = ours[0] if len(ours) == len(keys) else next(self._tokens)
-        for key in keys:
-            self._keys[key] = _Key(owner=owner, until=now + ttl, token=token)
-        return Grant(keys=keys, owner=owner, ttl=ttl, fencing_token=token)
+        return await self._step("acquire", lambda held: granting.acquire(held, keys, owner=owner, ttl=ttl))
 
     async def renew(self, grants: Sequence[Grant]) -> list[Renewal]:
         """See the port."""
-        await failpoint("leases.renew.before")
-        with self._lock:
-            answers = [self._renew(grant) for grant in grants]
-        await failpoint("leases.renew.after")
-        return answers
-
-    def _renew(self, grant: Grant) -> Renewal:
-        now = self._clock.monotonic()
-        found = [self._live(key, now) for key in grant.keys]
-        if any(entry is not None and entry.revoked_from == grant.owner for entry in found):
-            return Renewal.REVOKED
-        if any(entry is not None and entry.owner not in ("", grant.owner) for entry in found):
-            return Renewal.FOREIGN
-        if any(entry is None or entry.owner != grant.owner for entry in found):
-            return Renewal.ABSENT
-        for entry in found:
-            assert entry is not None  # noqa: S101 - seen above
-            entry.until = now + grant.ttl
-        return Renewal.KEPT
+        return await self._step("renew", lambda held: [granting.renew(held, grant) for grant in grants])
 
     async def release(self, grant: Grant) -> bool:
         """See the port."""
-        await failpoint("leases.release.before")
-        with self._lock:
-            now = self._clock.monotonic()
-            ours = [key for key in grant.keys if (entry := self._live(key, now)) and entry.owner == grant.owner]
-            for key in ours:
-                del self._keys[key]
-        await failpoint("leases.release.after")
-        return len(ours) == len(grant.keys)
+        return await self._step("release", lambda held: granting.release(held, grant))
 
     async def inspect(self, key: str) -> Holding | None:
         """See the port."""
-        await failpoint("leases.inspect.before")
-        with self._lock:
-            now = self._clock.monotonic()
-            entry = self._live(key, now)
-        if entry is None or not entry.owner:
-            return None
-        return Holding(key=key, owner=entry.owner, remaining=entry.until - now, fencing_token=entry.token)
+        return await self._step("inspect", lambda held: granting.inspect(held, key))
 
     async def revoke(self, key: str, *, mark_for: float) -> bool:
         """See the port."""
-        await failpoint("leases.revoke.before")
-        with self._lock:
-            now = self._clock.monotonic()
-            entry = self._live(key, now)
-            held = entry is not None and bool(entry.owner)
-            if entry is not None and held:
-                self._keys[key] = _Key(owner="", until=now + mark_for, token=0, revoked_from=entry.owner)
-        await failpoint("leases.revoke.after")
-        return held
-
-    def _live(self, key: str, now: float) -> _Key | None:
-        entry = self._keys.get(key)
-        if entry is not None and entry.until <= now:
-            del self._keys[key]
-            return None
-        return entry
+        refuse_bad_mark(mark_for)
+        return await self._step("revoke", lambda held: granting.revoke(held, key, mark_for=mark_for))

@@ -42,13 +42,13 @@ class MemoryRecords:
     """See `oneturn.core.store.RecordStore`."""
 
     def __init__(self, times: Times) -> None:
-        self._table = MemoryTable(times)
+        self.table = MemoryTable(times)
         self._lock = threading.Lock()
 
     async def _step(self, name: str, step: Callable[[MemoryTable], T]) -> T:
         await failpoint(f"records.{name}.before")
         with self._lock:
-            answer = step(self._table)
+            answer = step(self.table)
         await failpoint(f"records.{name}.after")
         return answer
 

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from oneturn.backends.sqlite.lane import Lane
 from oneturn.backends.sqlite.statements import statements
 from oneturn.backends.sqlite.times import BootTimes
-from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_request
+from oneturn.core import granting
+from oneturn.core.granting import Entry
+from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_mark, refuse_bad_request
 from oneturn.core.store import Execute
 
 SQL = statements("leases")
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    owner: str
-    until: float
-    token: int
-    revoked_from: str
+
+class SqliteKeys:
+    """See `oneturn.core.granting.Keys`. Made within a transaction that holds the file's write lock."""
+
+    def __init__(self, run: Execute, times: BootTimes) -> None:
+        self._run = run
+        self._boot = times.boot()
+        self.now = times.monotonic()
+
+    def live(self, key: str) -> Entry | None:
+        """See `Keys.live`; another boot's clock says nothing here, so what it granted has lapsed."""
+        for owner, until, boot, token, revoked_from in self._run(SQL["get"], (key,)):
+            if boot == self._boot and until > self.now:
+                return Entry(owner=owner, until=until, token=token, revoked_from=revoked_from)
+        return None
+
+    def put(self, key: str, entry: Entry) -> None:
+        """See `Keys.put`."""
+        values = (key, entry.owner, entry.until, self._boot, entry.token, entry.revoked_from)
+        self._run(SQL["put"], values)
+
+    def drop(self, key: str) -> None:
+        """See `Keys.drop`."""
+        self._run(SQL["drop"], (key,))
+
+    def next_token(self) -> int:
+        """See `Keys.next_token`."""
+        return int(self._run(SQL["next_token"], ())[0][0])
 
 
 class SqliteLeases:
@@ -29,81 +54,33 @@ class SqliteLeases:
         self._lane = lane
         self._times = times
 
+    async def _step(self, name: str, step: Callable[[SqliteKeys], T], *, first: bool = False) -> T:
+        return await self._lane.run(f"leases.{name}", lambda run: step(SqliteKeys(run, self._times)), first=first)
+
+    async def prune(self) -> None:
+        """Forget what crashed holders left behind: released keys are gone, lapsed ones stay until somebody asks."""
+        await self._lane.run(
+            "leases.prune", lambda run: run(SQL["prune"], (self._times.boot(), self._times.monotonic()))
+        )
+
     async def acquire(self, keys: Sequence[str], *, owner: str, ttl: float) -> Grant | Held:
         """See the port."""
         refuse_bad_request(keys, ttl=ttl)
-        return await self._lane.run("leases.acquire", lambda run: self._acquire(run, tuple(keys), owner, ttl))
-
-    def _acquire(self, run: Execute, keys: tuple[str, ...], owner: str, ttl: float) -> Grant | Held:
-        now = self._times.monotonic()
-        found = {key: self._live(run, key, now) for key in keys}
-        for key, entry in found.items():
-            if entry is not None and (entry.revoked_from == owner or (entry.owner and entry.owner != owner)):
-                return Held(key=key, remaining=entry.until - now)
-        ours = [entry.token for entry in found.values() if entry is not None and entry.owner == owner]
-        token = ours[0] if len(ours) == len(keys) else int(run(SQL["next_token"], ())[0][0])
-        for key in keys:
-            run(SQL["put"], (key, owner, now + ttl, self._times.boot(), token, ""))
-        return Grant(keys=keys, owner=owner, ttl=ttl, fencing_token=token)
+        return await self._step("acquire", lambda held: granting.acquire(held, keys, owner=owner, ttl=ttl))
 
     async def renew(self, grants: Sequence[Grant]) -> list[Renewal]:
         """See the port."""
-        return await self._lane.run(
-            "leases.renew", lambda run: [self._renew(run, grant) for grant in grants], first=True
-        )
-
-    def _renew(self, run: Execute, grant: Grant) -> Renewal:
-        now = self._times.monotonic()
-        found = [self._live(run, key, now) for key in grant.keys]
-        if any(entry is not None and entry.revoked_from == grant.owner for entry in found):
-            return Renewal.REVOKED
-        if any(entry is not None and entry.owner not in ("", grant.owner) for entry in found):
-            return Renewal.FOREIGN
-        if any(entry is None or entry.owner != grant.owner for entry in found):
-            return Renewal.ABSENT
-        for key in grant.keys:
-            run(SQL["extend"], (now + grant.ttl, self._times.boot(), key))
-        return Renewal.KEPT
+        return await self._step("renew", lambda held: [granting.renew(held, grant) for grant in grants], first=True)
 
     async def release(self, grant: Grant) -> bool:
         """See the port."""
-        return await self._lane.run("leases.release", lambda run: self._release(run, grant))
-
-    def _release(self, run: Execute, grant: Grant) -> bool:
-        now = self._times.monotonic()
-        ours = [
-            key for key in grant.keys if (entry := self._live(run, key, now)) is not None and entry.owner == grant.owner
-        ]
-        for key in ours:
-            run(SQL["drop"], (key,))
-        return len(ours) == len(grant.keys)
+        return await self._step("release", lambda held: granting.release(held, grant))
 
     async def inspect(self, key: str) -> Holding | None:
         """See the port."""
-        return await self._lane.run("leases.inspect", lambda run: self._inspect(run, key))
-
-    def _inspect(self, run: Execute, key: str) -> Holding | None:
-        now = self._times.monotonic()
-        entry = self._live(run, key, now)
-        if entry is None or not entry.owner:
-            return None
-        return Holding(key=key, owner=entry.owner, remaining=entry.until - now, fencing_token=entry.token)
+        return await self._step("inspect", lambda held: granting.inspect(held, key))
 
     async def revoke(self, key: str, *, mark_for: float) -> bool:
         """See the port."""
-        return await self._lane.run("leases.revoke", lambda run: self._revoke(run, key, mark_for))
-
-    def _revoke(self, run: Execute, key: str, mark_for: float) -> bool:
-        now = self._times.monotonic()
-        entry = self._live(run, key, now)
-        if entry is None or not entry.owner:
-            return False
-        run(SQL["put"], (key, "", now + mark_for, self._times.boot(), 0, entry.owner))
-        return True
-
-    def _live(self, run: Execute, key: str, now: float) -> _Key | None:
-        for owner, until, boot, token, revoked_from in run(SQL["get"], (key,)):
-            if boot == self._times.boot() and until > now:
-                return _Key(owner, until, token, revoked_from)
-            run(SQL["drop"], (key,))
-        return None
+        refuse_bad_mark(mark_for)
+        return await self._step("revoke", lambda held: granting.revoke(held, key, mark_for=mark_for))

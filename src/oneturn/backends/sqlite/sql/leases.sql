@@ -10,20 +10,20 @@ INSERT INTO oneturn_lease (key, owner, until, boot, token, revoked_from) VALUES 
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until, boot = excluded.boot,
     token = excluded.token, revoked_from = excluded.revoked_from
 
--- name: extend
--- until, boot, key
-UPDATE oneturn_lease SET until = ?, boot = ? WHERE key = ?
-
 -- name: drop
 -- key
 DELETE FROM oneturn_lease WHERE key = ?
+
+-- name: prune
+-- boot, now: forget what has lapsed. Reads the whole table, so only once, when a process opens the file
+DELETE FROM oneturn_lease WHERE boot <> ? OR until <= ?
 
 -- name: next_token
 -- → the next fencing token
 UPDATE oneturn_token SET value = value + 1 RETURNING value
 
 -- name: tell
--- process, topic, at
+-- process, topic, at (for people)
 INSERT INTO oneturn_signal (process, topic, at) VALUES (?, ?, ?)
 
 -- name: told
