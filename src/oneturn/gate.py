@@ -76,7 +76,10 @@ class Handle(Generic[R]):
                 raise TimeoutError(f"turn {self.id} is still {record.status.value} after {wait} s")
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
-        """Its events with a greater id, as they come, up to the terminal one. Leaving early is fine."""
+        """Its events with a greater id, as they come, up to the terminal one. Leaving early is fine.
+
+        Ends as well when there is nothing to read any more: it was forgotten, expired, or its admission rolled back.
+        """
         async with self.engine.reader(self.ticket.record, after=max(after, 0)) as reader:
             while not reader.done:
                 for logged in await reader.next(self.engine.settings.check_every):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from asking import Ask
-from oneturn import Handle, Lease, Stopped, Turn, TurnFailed, current_turn
+from oneturn import ConfigurationError, Handle, Lease, Stopped, Turn, TurnFailed, current_turn
 from oneturn.core.failpoint import install
 from oneturn.core.identity import Identity
 from oneturn.testing.harness import Harness
@@ -507,3 +507,128 @@ async def test_a_payload_of_the_wrong_type_is_refused_before_anything_is_stored(
     right: Any = {"text": "3"}
     handle = await harness.gate.ask(chat, right, conversation="c", key="k", principal=harness.principal)
     assert (handle.admission, await handle.result()) == ("started", "3")
+
+
+async def test_an_emoji_that_a_stream_split_in_two_arrives_whole(harness: Harness) -> None:
+    """Halves are joined across pieces; what stays half is replaced, for a lone surrogate cannot be stored."""
+
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        for piece in ("a", "\ud83d", "\ude00", "b\udc00c\ud83d"):
+            turn.text(piece)
+            await turn.flush()
+        return "fine"
+
+    handle = await _asked(harness, chat)
+    assert await handle.result() == "fine"
+    text = "".join([event.data["delta"] async for event in handle.events() if event.kind == "text"])
+    assert text == "a\U0001f600b\ufffdc\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("step", "text"), ("step", {}), ("data", None), ("text", {"x": 1}), (5, {}), ("x" * 100, {})]
+)
+async def test_a_badly_shaped_event_is_refused_where_it_is_emitted(harness: Harness, kind: Any, data: Any) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        with pytest.raises(ValueError, match=r"event|emitted"):
+            turn.emit(kind, data)
+        return "fine"
+
+    assert await (await _asked(harness, chat)).result() == "fine"
+
+
+@pytest.mark.parametrize(("message", "code"), [("m\ud800", "c"), (object(), object()), (5, None)])
+async def test_whatever_a_failure_says_is_told_at_once(harness: Harness, message: Any, code: Any) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        raise TurnFailed(message, code=code)
+
+    with pytest.raises(TurnFailed):
+        await (await _asked(harness, chat)).result()
+
+
+@pytest.mark.case("T23")
+async def test_the_run_limit_ends_a_turn_whose_handler_gave_up_on_its_thread(harness: Harness) -> None:
+    """The handler has returned, the thread that it followed has not: the limit frees the conversation."""
+    release, pool = threading.Event(), ThreadPoolExecutor(1)
+
+    @harness.turn("chat", run_limit=30)
+    async def chat(turn: Turn[Ask]) -> str:
+        following = asyncio.ensure_future(turn.follow(pool.submit(release.wait)))  # noqa: TID251 - left on purpose
+        await asyncio.sleep(0)
+        following.cancel()
+        return "gave up"
+
+    handle = await _asked(harness, chat)
+    await harness.elapse(29)
+    assert await handle.outcome(wait=0) is None
+    await harness.elapse(10)
+    outcome = await handle.outcome()
+    assert outcome is not None
+    assert (outcome.status, outcome.reason) == ("stopped", "run limit")
+    release.set()
+    pool.shutdown()
+
+
+async def test_a_reader_of_what_was_forgotten_ends(harness: Harness) -> None:
+    @harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        return "x"
+
+    handle = await _asked(harness, chat)
+    await handle.result()
+    await harness.gate.forget(tenant="acme", conversation="c")
+    reading = asyncio.ensure_future(_kinds(handle))  # noqa: TID251 - awaited below
+    await harness.elapse(6)
+    assert await reading == []
+
+
+async def _two(turn: Turn[Ask], other: int) -> str:
+    return f"{turn}{other}"
+
+
+async def _none() -> str:
+    return ""
+
+
+async def _listed(turn: list[int]) -> str:
+    return f"{turn}"
+
+
+def _generator(turn: Turn[Ask]) -> Any:
+    yield turn
+
+
+async def _fine(turn: Turn[Ask]) -> str:
+    return turn.key
+
+
+@pytest.mark.parametrize("function", [_two, _none, _listed, _generator], ids=lambda function: function.__name__)
+def test_a_function_that_is_no_handler_is_refused_where_it_is_declared(
+    harness: Harness, function: Callable[..., Any]
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"must take one argument|generator"):
+        harness.gate.turn("bad")(function)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": ""},
+        {"name": 5},
+        {"on_busy": "interrupt"},
+        {"client_may": ("rollback",)},
+        {"partial": "next"},
+        {"recovery": "bogus"},
+        {"run_limit": 0},
+        {"run_limit": True},
+        {"run_limit": "5"},
+        {"run_limit": float("inf")},
+    ],
+    ids=str,
+)
+def test_an_option_that_cannot_work_is_refused_in_words(harness: Harness, options: dict[str, Any]) -> None:
+    chosen = {"name": "ok", **options}
+    with pytest.raises(ConfigurationError, match=r"use|must|name"):
+        harness.gate.turn(chosen.pop("name"), **chosen)(_fine)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, func, select
+from sqlalchemy import create_engine, event, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from asking import Ask
-from oneturn import ConfigurationError, Handle, Refused, Settings, Stopped, StopReason, Turn
+from oneturn import ConfigurationError, Handle, Refused, ResultUnavailable, Settings, Stopped, StopReason, Turn
 from oneturn.runtime.clock import SystemClock
 from oneturn.testing.harness import Harness
 from oneturn.wiring import connect
@@ -209,3 +209,63 @@ async def test_a_backend_without_a_database_refuses_the_fence_in_words(harness: 
 
     handle = await harness.gate.ask(chat, Ask(), conversation="c", key="k", principal=harness.principal)
     assert await handle.result() == "refused"
+
+
+async def test_a_commit_that_fails_after_the_fence_leaves_the_turn_going(app: App) -> None:
+    """Its events and its result are not lost with the transaction; a second fence needs the first one's end."""
+
+    @app.harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        turn.text("before ")
+        async with app.sessions() as session:
+            turn.fence(session, result="fenced")
+            session.add(Row(conversation="c", text="one"))
+            await session.flush()
+            with pytest.raises(RuntimeError, match="still open"):
+                turn.fence(session, result="again")
+            event.listen(session.sync_session, "before_commit", _fail)
+            with pytest.raises(ZeroDivisionError):
+                await session.commit()
+            await session.rollback()
+        turn.text("after")
+        return "returned"
+
+    handle = await _ask(app, chat)
+    assert await handle.result() == "returned"
+    assert await app.rows() == []
+    assert "".join([e.data["delta"] async for e in handle.events() if e.kind == "text"]) == "before after"
+
+
+def _fail(_: object) -> None:
+    raise ZeroDivisionError
+
+
+async def test_a_session_of_another_database_is_refused_in_words(app: App, tmp_path: Path) -> None:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'other.db'}")
+
+    @app.harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        async with async_sessionmaker(engine)() as session:
+            turn.fence(session)
+            with pytest.raises(ConfigurationError, match="does not hold"):
+                await session.commit()
+        return "refused"
+
+    assert await (await _ask(app, chat)).result() == "refused"
+    async with async_sessionmaker(engine)() as session:
+        with pytest.raises(ConfigurationError, match="does not hold"):
+            await _ask(app, chat, key="k2", session=session)
+    await engine.dispose()
+
+
+async def test_a_handle_of_a_rolled_back_admission_says_that_there_is_no_such_turn(app: App) -> None:
+    @app.harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        return "never"
+
+    async with app.sessions() as session:
+        handle = await _ask(app, chat, session=session)
+        await session.rollback()
+    with pytest.raises(ResultUnavailable) as gone:
+        await handle.result()
+    assert gone.value.why == "gone"

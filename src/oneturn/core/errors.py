@@ -45,9 +45,9 @@ class TurnFailed(OneturnError):
 
 
 class ResultUnavailable(OneturnError):
-    """The execution ended without a result that can be told: abandoned, or expired (`why`)."""
+    """The execution ended without a result that can be told: abandoned, expired, or gone altogether (`why`)."""
 
-    def __init__(self, message: str, *, why: Literal["abandoned", "expired"], turn: str) -> None:
+    def __init__(self, message: str, *, why: Literal["abandoned", "expired", "gone"], turn: str) -> None:
         super().__init__(message)
         self.why = why
         self.turn = turn

@@ -58,10 +58,15 @@ class Event:
 
 def failure_body(*, code: str, message: str, log_id: str | None = None) -> bytes:
     """The stored body of a failed execution."""
-    body = {"code": code, "message": message}
+    body = {"code": _printable(code) or "failed", "message": _printable(message)}
     if log_id is not None:
         body["log_id"] = log_id
     return encode(body).encode()
+
+
+def _printable(text: object) -> str:
+    # What a handler raised may be anything: the record must be writable whatever it is.
+    return str(text if text is not None else "").encode("utf-8", "replace").decode("utf-8")
 
 
 def stop_body(reason: StopReason, **more: str) -> bytes:
@@ -83,9 +88,11 @@ def fold(events: Iterable[Logged]) -> Mapping[str, Any]:
     named: dict[str, Any] = {}
     for event in events:
         data = json.loads(event.data)
+        if not isinstance(data, dict):
+            continue  # a kind of the application's own
         match event.kind:
             case "text":
-                text.append(data["delta"])
+                text.append(str(data.get("delta", "")))
             case "step":
                 steps[_step(data)] = data
             case "data":

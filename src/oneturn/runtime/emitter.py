@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,11 @@ from oneturn.core.status import StopReason
 from oneturn.core.steps import Append, Appended, Emitted
 from oneturn.core.store import RecordStore
 from oneturn.runtime.waiting import Bell
+
+logger = logging.getLogger(__name__)
+
+MAX_KIND = 64
+"""Characters of an event's kind."""
 
 
 class Emitter:
@@ -69,11 +75,15 @@ class Emitter:
 
     def emit(self, kind: str, data: Any) -> None:
         """Emit an event; ValueError if its kind is reserved, or its data is not JSON or too large."""
-        if kind in kinds.RESERVED or not kind.isidentifier():
+        if not isinstance(kind, str) or kind in kinds.RESERVED or not kind.isidentifier() or len(kind) > MAX_KIND:
             raise ValueError(f"{kind!r} cannot be emitted: use 'step', 'data' or a name of your own")
         if kind == kinds.TEXT:
+            if not isinstance(data, dict) or not isinstance(data.get("delta"), str):
+                raise ValueError('the data of a "text" event is {"delta": "…"}')
             self.text(data["delta"])
             return
+        if kind in (kinds.STEP, kinds.DATA) and not (isinstance(data, dict) and isinstance(data.get("name"), str)):
+            raise ValueError(f"the data of a {kind!r} event is an object with a name, not {data!r}")
         line = encode(data)
         if len(line.encode()) > self._max_event:
             raise ValueError(
@@ -110,6 +120,14 @@ class Emitter:
 
     async def run(self) -> None:
         """Log what is emitted until `close`. Ends on its own if the store says that the execution was ended."""
+        try:
+            await self._run()
+        except Exception:
+            # What is pending travels with the final commit; whoever waits for a flush is told.
+            logger.exception("events could not be logged", extra={"turn": self._record.id})
+            self.close(None)
+
+    async def _run(self) -> None:
         while not self._ended:
             await self._bell.wait(None)
             if await self._log():
@@ -125,11 +143,28 @@ class Emitter:
         self._bell.ring()
         self._tell()
 
+    def seal(self) -> None:
+        """Take no more events for now: a transaction that holds the pending ones is about to be committed."""
+        with self._change:
+            self._closed = self._closed or StopReason.LEASE_LOST
+
+    def unseal(self) -> None:
+        """That transaction was not committed: go on."""
+        with self._change:
+            if not self._ended:
+                self._closed = None
+
     def pending(self) -> tuple[int, tuple[Emitted, ...]]:
         """(number of the last durable event, what may not be durable yet), for the final commit."""
         with self._change:
-            self._pack_text()
+            self._pack_text(to_the_end=True)
             return self._durable, (*self._flight, *self._buffer)
+
+    def discard(self) -> None:
+        """Forget what could not be stored."""
+        with self._change:
+            self._text.clear()
+            self._buffer, self._flight = [], ()
 
     def drop_text(self) -> None:
         """Forget text that is not logged yet (`partial="drop"`)."""
@@ -183,12 +218,22 @@ class Emitter:
         for bell in tuple(self._progress):
             bell.ring()
 
-    def _pack_text(self) -> None:
+    def _pack_text(self, *, to_the_end: bool = False) -> None:
         text, self._text = "".join(self._text), []
+        if text and not text.isascii():
+            text = self._whole_characters(text, to_the_end=to_the_end)
         # A quarter of the bound in characters stays below it in bytes, whatever the script and the escapes.
         size = self._max_event // 8
         for start in range(0, len(text), size):
             self._buffer.append(Emitted(kind=kinds.TEXT, data=encode({"delta": text[start : start + size]})))
+
+    def _whole_characters(self, text: str, *, to_the_end: bool) -> str:
+        # A model's stream may split an emoji in two: halves are joined, a half at the end waits for the next piece, and what
+        # stays half becomes a replacement character. A lone surrogate cannot be stored.
+        if not to_the_end and "\ud800" <= text[-1] <= "\udbff":
+            self._text.append(text[-1])
+            text = text[:-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
     def _refuse_if_closed(self) -> None:
         if self._closed is not None:

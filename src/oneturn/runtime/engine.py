@@ -10,7 +10,7 @@ from typing import Any, Literal
 from oneturn.core.backend import Backend, Capability
 from oneturn.core.clock import Clock
 from oneturn.core.decision import DecisionLog, DecisionSink, log_decision
-from oneturn.core.errors import BackendUnavailable, ConfigurationError, OneturnError, Refused
+from oneturn.core.errors import BackendUnavailable, ConfigurationError, OneturnError, Refused, ResultUnavailable
 from oneturn.core.fingerprint import fingerprint
 from oneturn.core.identity import Identity, Principal
 from oneturn.core.ids import Ids
@@ -220,7 +220,13 @@ class Engine:
                 found = await process.records.read(tenant=record.identity.tenant, id=record.id)
                 record = found or record
                 left = None if end is None else end - process.clock.monotonic()
-                over = found is None or (left is not None and left <= 0)
+                if found is None:
+                    raise ResultUnavailable(
+                        "there is no such turn: its admission was rolled back, or it was forgotten long ago",
+                        why="gone",
+                        turn=record.id,
+                    )
+                over = left is not None and left <= 0
                 if record.status.final or over or not (process.accepting or through_drain):
                     return record
                 pause = self.settings.check_every

@@ -96,9 +96,11 @@ class Execution:
     def fence(self, session: Any, **result: Any) -> None:
         """See `Turn.fence`."""
         assert self._handler is not None  # noqa: S101 - only a handler's turn asks
+        if self._fence is not None and self._fence.open:
+            raise RuntimeError("this turn has fenced a transaction that is still open: commit it or roll it back first")
         finish = None
         if "result" in result:
-            body = self._handler.result.dump_json(result["result"])
+            body = self._handler.result.dump_json(result["result"], warnings="error")
             finish = self._finish(Status.SUCCEEDED, body, None)
         self._fence = Fence(session, self, finish=finish, store=self._process.transactional())
 
@@ -123,7 +125,7 @@ class Execution:
             self.emitter.close(self.lease.stopping)
             await ended(emitting)
             await failpoint("execution.finish.before")
-            await self._finalise(*outcome)
+            await self._finalised(*outcome)
             await failpoint("execution.finish.after")
             await self._real_end()
         finally:
@@ -188,22 +190,32 @@ class Execution:
             work.cancel()  # at its next await; a thread is asked by check() instead
 
     async def _until_over_or_stopped(self, work: asyncio.Future[Any]) -> None:
-        """Return when the work has ended; or, told to stop, has not ended a check interval later."""
+        """Return when the work and what it follows have ended; or, told to stop, have not ended a while later."""
         clock, bell = self._process.clock, Bell(self._process.clock)
         self.lease.on_stop(lambda _: bell.ring_here())
-        work.add_done_callback(lambda _: bell.ring_here())
+        watched: list[Any] = []
         stop_at: float | None = None
-        while not work.done():
-            if self.lease.stopping is not None and stop_at is None:
-                stop_at = clock.monotonic() + self._process.settings.check_every
-            left = None if stop_at is None else stop_at - clock.monotonic()
-            if left is not None and left <= 0:
+        while True:
+            for future in (work, *self._followed):
+                if future not in watched:
+                    watched.append(future)
+                    # A thread's future calls back in that thread.
+                    future.add_done_callback(lambda _: bell.ring())
+            if all(future.done() for future in watched):
                 return
-            await bell.wait(left)
-        # The handler's await may have been cancelled while the thread that it follows still works.
-        for future in self._followed:
-            if self.lease.stopping is None:
-                await self._settled(future, None)
+            reason = self.lease.stopping
+            if reason is not None and stop_at is None:
+                stop_at = clock.monotonic() + self._patience(reason)
+            if stop_at is not None and clock.monotonic() >= stop_at:
+                return
+            await bell.wait(None if stop_at is None else stop_at - clock.monotonic())
+
+    def _patience(self, reason: StopReason) -> float:
+        """How long work that was told to stop may take before its record is ended without it."""
+        settings = self._process.settings
+        if reason is StopReason.SHUTDOWN:
+            return min(settings.check_every, (settings.hard_deadline - settings.grace) / 2)
+        return settings.check_every
 
     async def _settled(
         self, future: concurrent.futures.Future[Any] | asyncio.Future[Any], seconds: float | None
@@ -254,7 +266,7 @@ class Execution:
 
     def _succeeded(self, value: Any, handler: Handler) -> Outcome:
         try:
-            return Status.SUCCEEDED, handler.result.dump_json(value), None
+            return Status.SUCCEEDED, handler.result.dump_json(value, warnings="error"), None
         except ValueError as error:
             return self._internal_error(error)
 
@@ -276,6 +288,14 @@ class Execution:
             after=0,
             keep_payload=self._process.settings.keep_payloads != "until_answered",
         )
+
+    async def _finalised(self, status: Status, body: bytes, reason: StopReason | None) -> None:
+        """Finalise; what cannot be stored as it is ends as a failure, at once, rather than as abandoned much later."""
+        try:
+            await self._finalise(status, body, reason)
+        except Exception as error:  # noqa: BLE001 - anything that a handler's content may do to a store
+            self.emitter.discard()
+            await self._finalise(*self._internal_error(error))
 
     async def _finalise(self, status: Status, body: bytes, reason: StopReason | None) -> None:
         if status is Status.STOPPED and self._handler is not None and self._handler.partial == "drop":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oneturn.core.errors import ConfigurationError, Stopped
 from oneturn.core.status import Status, StopReason
@@ -15,6 +15,8 @@ from oneturn.core.store import Execute, TransactionalRecords
 if TYPE_CHECKING:
     from oneturn.runtime.execution import Execution
 
+T = TypeVar("T")
+
 
 class Fence:
     """Hooks one SQLAlchemy session for one transaction. Savepoints do not trigger it; the outermost commit does."""
@@ -22,7 +24,8 @@ class Fence:
     def __init__(
         self, session: Any, execution: Execution, *, finish: Finish | None, store: TransactionalRecords
     ) -> None:
-        self.open = True
+        self._waiting = True
+        self._committed = False
         self._session = plain_session(session)
         self._execution = execution
         self._finish = finish
@@ -30,6 +33,7 @@ class Fence:
         self._undo = listen(
             self._session,
             before_commit=self._before_commit,
+            after_commit=self._after_commit,
             after_transaction_end=self._transaction_ended,
         )
 
@@ -37,24 +41,49 @@ class Fence:
         if session.in_nested_transaction():
             return
         session.flush()
-        run = executor(session)
-        record = self._execution.record
-        tenant, epoch = record.identity.tenant, record.epoch or 0
-        if self._finish is None:
-            gone = self._store.check_in(run, tenant=tenant, id=record.id, epoch=epoch)
-        else:
-            self._execution.emitter.close(None)
-            after, events = self._execution.emitter.pending()
-            answer = self._store.finish_in(run, replace(self._finish, after=after, events=events))
-            gone = answer if isinstance(answer, Gone) else None
+        gone = in_records(partial(self._write, executor(session)))
+        if gone is not None and gone.record is None:
+            raise ConfigurationError(ELSEWHERE)
         if gone is not None:
             raise Stopped(_reason(gone))
+
+    def _write(self, run: Execute) -> Gone | None:
+        record = self._execution.record
+        if self._finish is None:
+            return self._store.check_in(run, tenant=record.identity.tenant, id=record.id, epoch=record.epoch or 0)
+        self._execution.emitter.seal()
+        after, events = self._execution.emitter.pending()
+        answer = self._store.finish_in(run, replace(self._finish, after=after, events=events))
+        return answer if isinstance(answer, Gone) else None
+
+    def _after_commit(self, session: Any) -> None:
+        self._committed = self._committed or not session.in_nested_transaction()
+
+    @property
+    def open(self) -> bool:
+        """Whether the session's transaction is under way: our own steps would wait for it."""
+        return self._waiting and self._session.in_transaction()
 
     def _transaction_ended(self, _: Any, transaction: Any) -> None:
         # Committed, rolled back or closed; a savepoint has a parent.
         if transaction.parent is None:
-            self.open = False
+            self._waiting = False
             self._undo()
+            if self._finish is not None and not self._committed:
+                self._execution.emitter.unseal()
+
+
+ELSEWHERE = "the session's database does not hold this gate's records: point ONETURN_RECORDS at the database that the session is bound to"
+
+
+def in_records(step: Callable[[], T]) -> T:
+    """Take a step on the session's database; one that lacks our tables is refused in words."""
+    try:
+        return step()
+    except Exception as error:
+        if "no such table: oneturn_" in str(error):
+            raise ConfigurationError(ELSEWHERE) from error
+        raise
 
 
 def _reason(gone: Gone) -> StopReason:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
 
 from oneturn.core.errors import ConfigurationError
 from oneturn.core.status import OnBusy, Recovery
+from oneturn.runtime.turn import Turn
+
+MAX_NAME = 255
 
 Partial = Literal["keep", "drop", "next"]
 
@@ -52,13 +57,9 @@ def describe(
     run_limit: float,
 ) -> Handler:
     """Read a handler's annotations: `Turn[Payload]` in, any JSON-able type out."""
-    for policy in (on_busy, *client_may):
-        if policy not in ("reject", "enqueue"):
-            raise ConfigurationError(f"on_busy={policy!r} is not available in this version: use 'enqueue' or 'reject'")
-    if partial == "next":
-        raise ConfigurationError("partial='next' is not available in this version: use 'keep' or 'drop'")
-    if not run_limit > 0:
-        raise ConfigurationError(f"run_limit must be more than 0 seconds, not {run_limit!r}")
+    _refuse_options(name, policies=(on_busy, *client_may), partial=partial, recovery=recovery, run_limit=run_limit)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(f"{name!r} is a generator: return the answer, and stream with turn.text")
     try:
         hints = typing.get_type_hints(function)
         parameters = list(inspect.signature(function).parameters.values())
@@ -66,17 +67,39 @@ def describe(
         raise ConfigurationError(f"the annotations of {name!r} cannot be read: {error}") from error
     first = hints.get(parameters[0].name) if parameters else None
     arguments = typing.get_args(first)
-    if first is None or len(arguments) != 1:
+    needed = [parameter for parameter in parameters[1:] if parameter.default is parameter.empty]
+    if typing.get_origin(first) is not Turn or len(arguments) != 1 or needed:
         raise ConfigurationError(f"{name!r} must take one argument annotated Turn[YourPayload]")
+    try:
+        result: TypeAdapter[Any] = TypeAdapter(hints.get("return", Any))
+        payload: TypeAdapter[Any] = TypeAdapter(arguments[0])
+    except PydanticUserError as error:
+        raise ConfigurationError(f"the payload or the result of {name!r} cannot be JSON: {error}") from error
     return Handler(
         name=name,
         function=function,
         asynchronous=inspect.iscoroutinefunction(function),
-        payload=TypeAdapter(arguments[0]),
-        result=TypeAdapter(hints.get("return", Any)),
+        payload=payload,
+        result=result,
         on_busy=on_busy,
         client_may=client_may,
         partial=partial,
         recovery=recovery,
         run_limit=run_limit,
     )
+
+
+def _refuse_options(
+    name: str, *, policies: tuple[OnBusy, ...], partial: Partial, recovery: Recovery, run_limit: float
+) -> None:
+    for policy in policies:
+        if policy not in ("reject", "enqueue"):
+            raise ConfigurationError(f"on_busy={policy!r} is not available in this version: use 'enqueue' or 'reject'")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+        raise ConfigurationError(f"a handler's name is a text of 1 to {MAX_NAME} characters, not {name!r}")
+    if partial not in ("keep", "drop"):
+        raise ConfigurationError(f"partial={partial!r} is not available in this version: use 'keep' or 'drop'")
+    if recovery not in ("abandon", "rerun"):
+        raise ConfigurationError(f"recovery must be 'abandon' or 'rerun', not {recovery!r}")
+    if isinstance(run_limit, bool) or not isinstance(run_limit, int | float) or not 0 < run_limit < math.inf:
+        raise ConfigurationError(f"run_limit must be a finite number of seconds above 0, not {run_limit!r}")

@@ -45,9 +45,16 @@ class Reader:
         """What has gathered since the last call; [] if nothing came within `wait` seconds, or the process is to drain."""
         got = await self._take()
         if not got and not self.done and self._process.accepting:
-            await self._bell.wait(min(wait, self._process.settings.check_every))
+            if not await self._bell.wait(min(wait, self._process.settings.check_every)):
+                await self._see_whether_it_is_there()
             got = await self._take()
         return got
+
+    async def _see_whether_it_is_there(self) -> None:
+        # Forgotten, expired or rolled back: no terminal event will come.
+        record = self._feed.record
+        found = await self._process.records.read(tenant=record.identity.tenant, id=record.id)
+        self.done = found is None or found.expired
 
     async def _take(self) -> list[Logged]:
         feed = self._feed

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from oneturn.core.errors import BackendUnavailable
 from oneturn.core.failpoint import failpoint
 from oneturn.core.identity import QUEUE_TOPIC
 from oneturn.core.record import Record
 from oneturn.core.steps import Abandon, Ended, Requeued, Retention
 from oneturn.runtime.process import Process
+
+logger = logging.getLogger(__name__)
 
 BATCH = 256
 RETENTION_EVERY = 3600.0
@@ -27,10 +31,14 @@ class Recovery:
         settings, clock = self._process.settings, self._process.clock
         retained_at = clock.monotonic()
         while True:
-            await self.sweep()
-            if clock.monotonic() - retained_at >= RETENTION_EVERY:
-                retained_at = clock.monotonic()
-                await self.retain()
+            try:
+                await self.sweep()
+                if clock.monotonic() - retained_at >= RETENTION_EVERY:
+                    retained_at = clock.monotonic()
+                    await self.retain()
+            except Exception:
+                # One bad row must not end the recovery of all the others.
+                logger.exception("a sweep failed; the next one follows")
             # Jitter keeps a fleet from sweeping in step.
             await clock.sleep(settings.sweep_every * (0.75 + 0.25 * self._process.ids.jitter()))
 

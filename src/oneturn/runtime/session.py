@@ -8,7 +8,7 @@ from oneturn.core.identity import QUEUE_TOPIC
 from oneturn.core.steps import Busy, Enqueued, Existing, Full, NotRegenerable
 from oneturn.core.store import EnqueueAnswer
 from oneturn.runtime.admission import Admission, Asked, Ticket, claim_of
-from oneturn.runtime.fence import executor, listen, plain_session
+from oneturn.runtime.fence import executor, in_records, listen, plain_session
 from oneturn.runtime.process import Process
 
 
@@ -18,7 +18,7 @@ async def enqueue_in_session(session: Any, asked: Asked, *, process: Process, ad
     claim = claim_of(asked, process=process, owner="")
 
     def step(plain: Any) -> EnqueueAnswer:
-        return store.enqueue_in(executor(plain), claim)
+        return in_records(lambda: store.enqueue_in(executor(plain), claim))
 
     plain = plain_session(session)
     answer: EnqueueAnswer = await session.run_sync(step) if plain is not session else step(plain)

@@ -44,12 +44,22 @@ class Supervisor:
         """Those that run and whose name begins with one of `prefixes`."""
         return [task for task in self._tasks if not task.done() and task.get_name().startswith(prefixes)]
 
-    async def close(self, *, keep: str | None = None) -> None:
-        """Cancel what still runs (but the task named `keep`) and await its end, until nothing is left."""
-        while tasks := [task for task in self._tasks if task.get_name() != keep]:
+    async def close(self, *, keep: str | None = None, patience: float = 5.0) -> None:
+        """Cancel what still runs (but the task named `keep`) and await its end, until nothing is left.
+
+        What ignores its cancellation for `patience` seconds is named in the log and left behind.
+        """
+        rounds = 10
+        for _ in range(rounds):
+            tasks = [task for task in self._tasks if task.get_name() != keep]
+            if not tasks:
+                return
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.wait(tasks, timeout=patience / rounds)
+        left = sorted(task.get_name() for task in self._tasks if task.get_name() != keep)
+        if left:
+            logger.error("tasks ignore their cancellation and are left behind", extra={"tasks": left})
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:

@@ -11,7 +11,7 @@ from oneturn.testing.simulation.world import World
 
 __all__ = ["Run", "Violation", "run_seed"]
 
-CLIENTS = 16
+_CLIENTS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def run_seed(seed: int) -> Run:
     asyncio.set_event_loop(loop)
     try:
         world = World(loop)
-        loop.run_until_complete(world.run(clients=CLIENTS))
+        loop.run_until_complete(world.run(clients=_CLIENTS))
         decisions = world.saw.decisions
         return Run(
             seed=seed,
