@@ -6,8 +6,9 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +18,14 @@ OnStop = Callable[[Callable[[], object]], None]
 
 _STEPS = 2_000
 """Virtual-machine steps between two looks at the time: some 50 microseconds."""
+_VALUE_BYTES = 1_000_000
+"""The most that one value may have: no step of the virtual machine can grow without bound between two looks."""
 
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_DENIED_FUNCTIONS = frozenset(
+    {"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "randomblob", "zeroblob", "printf", "format"}
+)
+_STOPPED = "The query was stopped."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +47,27 @@ class QueryFailed(Exception):
 
 
 class Database:
-    """One SQLite file to be asked. A connection lives for one statement and in one thread."""
+    """One SQLite file to be asked. A connection lives for one statement and in one thread.
 
-    def __init__(self, path: Path, *, statement_timeout: float, max_rows: int, threads: int = 8) -> None:
+    With `tables` (table → columns), SQLite itself refuses to read any other column, however it is named in the statement.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        statement_timeout: float,
+        max_rows: int,
+        threads: int = 8,
+        tables: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self._path = path
         self._timeout = statement_timeout
         self._max_rows = max_rows
+        self._authorize = _authorizer(tables)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="querydata-sql")
-        self._count = threading.Lock()
+        self._change = threading.Lock()
+        self._running: set[_Statement] = set()
         self.checked_out = 0
         """How many connections are open now."""
 
@@ -60,39 +80,59 @@ class Database:
         statement = _Statement()
         if on_stop is not None:
             on_stop(statement.interrupt)
-        running = asyncio.wrap_future(self._pool.submit(self._run, sql, statement))
+        job = self._pool.submit(self._run, sql, statement)
+        statement.waits_as(job)
+        ended = asyncio.wrap_future(job)
         try:
-            return await asyncio.shield(running)
+            await asyncio.wait([ended])
         except asyncio.CancelledError:
             statement.interrupt()
-            await _quietly(running)
+            await _end_of(ended)
             raise
+        if ended.cancelled():  # stopped, or the database was closed, before a thread was free
+            raise QueryFailed(_STOPPED, code="interrupted")
+        return ended.result()
 
     def close(self) -> None:
-        """Take no more statements; the running ones end by their time limit."""
+        """Take no more statements, and interrupt those that run."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._change:
+            running = tuple(self._running)
+        for statement in running:
+            statement.interrupt()
 
     # -- in the thread ------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str, statement: _Statement) -> Table:
         end = time.monotonic() + self._timeout
+        try:
+            with self._connection(statement) as connection:
+                connection.execute("PRAGMA query_only = ON")
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
+                connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+                connection.set_authorizer(self._authorize)
+                # SQLite forgets an interrupt that arrives before the statement's first step: look at the flag as well.
+                connection.set_progress_handler(lambda: statement.interrupted or time.monotonic() >= end, _STEPS)
+                statement.begin(connection)
+                return self._fetch(connection, sql)
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._failed(error, statement) from error
+
+    @contextmanager
+    def _connection(self, statement: _Statement) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
-        with self._count:
+        with self._change:
+            self._running.add(statement)
             self.checked_out += 1
         try:
-            connection.execute("PRAGMA query_only = ON")
-            connection.set_authorizer(_authorize)
-            connection.set_progress_handler(lambda: int(time.monotonic() >= end), _STEPS)
-            statement.begin(connection)
-            return self._fetch(connection, sql)
-        except sqlite3.Error as error:
-            raise self._failed(error, statement, timed_out=time.monotonic() >= end) from error
+            yield connection
         finally:
             statement.end()
             connection.close()
-            with self._count:
+            with self._change:
+                self._running.discard(statement)
                 self.checked_out -= 1
 
     def _fetch(self, connection: sqlite3.Connection, sql: str) -> Table:
@@ -101,10 +141,11 @@ class Database:
         rows = cursor.fetchmany(self._max_rows + 1)
         return Table(columns=columns, rows=tuple(rows[: self._max_rows]), truncated=len(rows) > self._max_rows)
 
-    def _failed(self, error: sqlite3.Error, statement: _Statement, *, timed_out: bool) -> QueryFailed:
+    def _failed(self, error: Exception, statement: _Statement) -> QueryFailed:
         if statement.interrupted:
-            return QueryFailed("The query was stopped.", code="interrupted")
-        if timed_out:
+            return QueryFailed(_STOPPED, code="interrupted")
+        # Nobody told it to stop: only the time limit interrupts, and an error of the SQL that came late stays one.
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
             return QueryFailed(
                 f"The query took longer than {self._timeout:g} s and was stopped.", code="statement-timeout"
             )
@@ -117,7 +158,12 @@ class _Statement:
     def __init__(self) -> None:
         self._change = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._job: Future[Table] | None = None
         self.interrupted = False
+
+    def waits_as(self, job: Future[Table]) -> None:
+        """Name the job, so that an interrupted statement need not wait for a thread."""
+        self._job = job
 
     def begin(self, connection: sqlite3.Connection) -> None:
         with self._change:
@@ -131,17 +177,36 @@ class _Statement:
 
     def interrupt(self) -> None:
         with self._change:
+            # The flag first: the thread that sees the interrupt asks it why.
+            self.interrupted = True
             if self._connection is not None:
                 self._connection.interrupt()
-            self.interrupted = True
+        if self._job is not None:
+            self._job.cancel()
 
 
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+def _authorizer(tables: Mapping[str, Sequence[str]] | None) -> Callable[..., int]:
+    """What SQLite asks about each action while it compiles a statement."""
+    allowed = None if tables is None else {table.lower(): frozenset(columns) for table, columns in tables.items()}
+
+    def may(action: int, first: str | None, second: str | None, *_: str | None) -> bool:
+        if action == sqlite3.SQLITE_READ:
+            table = (first or "").lower()
+            if allowed is None:
+                return not table.startswith("sqlite_")
+            # No column: the table's rows are only counted.
+            return table in allowed and (not second or second.lower() in allowed[table])
+        if action == sqlite3.SQLITE_FUNCTION:
+            return (second or "").lower() not in _DENIED_FUNCTIONS
+        return action in _ALLOWED
+
+    return lambda *asked: sqlite3.SQLITE_OK if may(*asked) else sqlite3.SQLITE_DENY
 
 
-async def _quietly(future: asyncio.Future[Table]) -> None:
-    try:
-        await asyncio.shield(future)
-    except QueryFailed:
-        return
+async def _end_of(future: asyncio.Future[Table]) -> None:
+    # Told a second time, it still waits: the thread ends within _STEPS, and nobody else would own it.
+    while not future.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
+    if not future.cancelled():
+        future.exception()

@@ -25,6 +25,8 @@ FUNCTIONS = frozenset(
         "DATE",
         "DENSE_RANK",
         "DISTINCT",
+        "EXISTS",
+        "GROUP_CONCAT",
         "IF",
         "IIF",
         "LAG",
@@ -41,12 +43,12 @@ FUNCTIONS = frozenset(
         "SUBSTR",
         "SUBSTRING",
         "SUM",
+        "TOTAL",
         "TRIM",
         "UPPER",
         "NTILE",
         "FIRST_VALUE",
         "LAST_VALUE",
-        "STDDEV",
         "AND",
         "OR",
         "NOT",
@@ -109,12 +111,16 @@ def guard(sql: str, *, tables: Mapping[str, Sequence[str]], max_rows: int) -> Gu
     try:
         tree = _parse(sql)
         _refuse_constructs(tree)
-        _refuse_sources(tree, tables)
-        _refuse_columns(tree, tables)
+        _fold_names(tree)
         _refuse_cross_joins(tree)
+        _refuse_tables(tree, tables)
+        _spell_out_stars(tree, tables)
+        _refuse_columns(tree, tables)
         return Guarded(sql=_limited(tree, max_rows).sql(dialect="sqlite", comments=False))
     except _Refusal as refusal:
         return Rejected(reason=refusal.reason, code=refusal.code)
+    except SqlglotError as error:  # from the scopes: two sources of one name, a union of what is no query
+        return Rejected(reason=f"The statement could not be read: {str(error).splitlines()[0]}", code="unreadable")
     except RecursionError:
         return Rejected(reason="The statement is nested too deeply.", code="too-complex")
 
@@ -125,6 +131,9 @@ def _parse(sql: str) -> exp.Query:
     if "\x00" in sql:
         raise _Refusal("unreadable", "The statement contains a NUL character.")
     try:
+        tokens = sqlglot.tokenize(sql, dialect="sqlite")
+        if any(comment.startswith("!") for token in tokens for comment in token.comments):
+            raise _Refusal("version-comment", "Comments that some databases run as code (/*! … */) are not allowed.")
         statements = [statement for statement in sqlglot.parse(sql, dialect="sqlite") if statement is not None]
     except SqlglotError as error:
         raise _Refusal("unreadable", f"The statement could not be read: {str(error).splitlines()[0]}") from error
@@ -144,58 +153,171 @@ def _refuse_constructs(tree: exp.Query) -> None:
             raise _Refusal("not-a-query", f"{node.key.upper()} may not occur: only reading is allowed.")
         if isinstance(node, exp.With) and node.recursive:
             raise _Refusal("recursive", "Recursive queries are not allowed.")
+        if isinstance(node, exp.Star):
+            holder = node.parent.parent if isinstance(node.parent, exp.Column) else node.parent
+            if not isinstance(holder, exp.Select | exp.Count):
+                raise _Refusal("column", "A * may stand for columns or in COUNT(*) only.")
+        if isinstance(node, exp.In) and node.args.get("field"):
+            raise _Refusal("table", "IN needs a list or a SELECT in parentheses.")
+        if isinstance(node, exp.Table) and node.alias_column_names:
+            raise _Refusal("column", "A table's columns may not be renamed.")
         if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Connector):
             name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).upper()
             if name not in FUNCTIONS:
                 raise _Refusal("function", f"The function {name} is not allowed.")
 
 
-def _refuse_sources(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
+def _fold_names(tree: exp.Query) -> None:
+    # SQLite compares names without case; the checks compare strings.
+    for node in tree.find_all(exp.Table, exp.TableAlias, exp.Column):
+        name = node.args.get("table" if isinstance(node, exp.Column) else "this")
+        if isinstance(name, exp.Identifier):
+            name.set("this", name.name.lower())
+
+
+def _refuse_tables(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
     common = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    shadowed = common & {name.lower() for name in tables}
-    if shadowed:
+    if shadowed := common & {name.lower() for name in tables}:
         raise _Refusal("shadowed", f"{min(shadowed)!r} is the name of a table: name the subquery otherwise.")
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
             raise _Refusal("table", "A function may not be used as a table.")
         if table.args.get("db") or table.args.get("catalog"):
             raise _Refusal("table", "Tables of other databases may not be named.")
-        name = table.name.lower()
-        if name not in tables and name not in common:
+        if table.name not in tables and table.name not in common:
             raise _Refusal("table", f"There is no table {table.name!r} that may be asked.")
+    # A common name is one only where its WITH is seen: elsewhere the same name means a real table.
+    for scope in traverse_scope(tree):
+        for source in _sources(scope).values():
+            if isinstance(source, exp.Table) and source.name not in tables:
+                raise _Refusal("table", f"There is no table {source.name!r} that may be asked.")
+
+
+def _spell_out_stars(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
+    """Write the columns that may be asked where `*` stands: the table may have others."""
+    for scope in traverse_scope(tree):
+        select = scope.expression
+        if not isinstance(select, exp.Select) or not select.is_star:
+            continue
+        shown: list[exp.Expr] = []
+        for each in select.expressions:
+            if not each.is_star:
+                shown.append(each)
+                continue
+            for name, source in _sources(scope).items():
+                if isinstance(each, exp.Column) and each.table != name:
+                    continue
+                # The columns of a subquery are checked where it stands.
+                columns = tables[source.name] if isinstance(source, exp.Table) else ("*",)
+                if not name and len(_sources(scope)) > 1:
+                    raise _Refusal("column", "A subquery that is joined needs a name before * can mean its columns.")
+                shown += [_column(name, column) for column in columns]
+        if not shown:
+            raise _Refusal("column", "A * must belong to a table of its own SELECT.")
+        select.set("expressions", shown)
+
+
+def _column(table: str, name: str) -> exp.Expr:
+    this = exp.Star() if name == "*" else exp.to_identifier(name)
+    return exp.Column(this=this, table=exp.to_identifier(table)) if table else this
 
 
 def _refuse_columns(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
-    allowed = {column for columns in tables.values() for column in columns}
-    named = {alias.alias.lower() for alias in tree.find_all(exp.Alias) if alias.alias}
-    named |= {identifier.name.lower() for alias in tree.find_all(exp.TableAlias) for identifier in alias.columns}
-    for scope in traverse_scope(tree):
+    settled: set[int] = set()
+    for scope in traverse_scope(tree):  # inner scopes come first, and outer ones list their columns again
         for column in scope.columns:
-            if isinstance(column.this, exp.Star):
-                continue
-            _refuse_column(column, scope, tables, allowed | named)
+            if id(column) not in settled and not isinstance(column.this, exp.Star):
+                _refuse_column(column, scope, tables)
+            settled.add(id(column))
+    for column in tree.find_all(exp.Column):
+        if id(column) not in settled and not isinstance(column.this, exp.Star):
+            # sqlglot leaves out what ORDER BY takes from the SELECT itself: nothing else may be left out.
+            query = column.find_ancestor(exp.Query)
+            if column.table or not isinstance(query, exp.Query) or column.name not in query.named_selects:
+                raise _Refusal("column", f"There is no column {column.name!r} that may be asked.")
 
 
-def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequence[str]], known: set[str]) -> None:
+def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequence[str]]) -> None:
+    name = column.name.lower()
     if column.args.get("db"):
         raise _Refusal("column", "Columns of other databases may not be named.")
-    source = scope.sources.get(column.table) if column.table else None
+    if not column.table and name in _aliases(_query(scope)):
+        return
+    within: Scope | None = scope
+    while within is not None:
+        sources = _sources(within)
+        if column.table in sources:
+            if name in _outputs(sources[column.table], tables):
+                return
+            raise _Refusal("column", f"{column.table} has no column {column.name!r} that may be asked.")
+        if not column.table and any(name in _outputs(source, tables) for source in sources.values()):
+            return
+        within = within.parent
+    raise _Refusal("column", f"There is no column {column.name!r} that may be asked.")
+
+
+def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
+    return {name: source for name, (_, source) in scope.selected_sources.items()}
+
+
+def _aliases(query: exp.Query) -> set[str]:
+    if isinstance(query, exp.Select):
+        return {each.alias.lower() for each in query.selects if isinstance(each, exp.Alias)}
+    return {name.lower() for name in query.named_selects}
+
+
+def _query(scope: Scope) -> exp.Query:
+    if not isinstance(scope.expression, exp.Query):
+        raise _Refusal("not-a-query", "Only a SELECT may run.")
+    return scope.expression
+
+
+def _outputs(source: exp.Table | Scope, tables: Mapping[str, Sequence[str]]) -> set[str]:
+    """The columns that may be asked of a source."""
     if isinstance(source, exp.Table):
-        columns = tables.get(source.name.lower())
-        if columns is not None and column.name.lower() not in columns:
-            raise _Refusal("column", f"{source.name} has no column {column.name!r} that may be asked.")
-    elif column.name.lower() not in known:
-        raise _Refusal("column", f"There is no column {column.name!r} that may be asked.")
+        return {column.lower() for column in tables.get(source.name, ())}
+    around = source.expression.parent
+    if isinstance(around, exp.CTE | exp.Subquery) and around.alias_column_names:
+        return {name.lower() for name in around.alias_column_names}
+    query = _query(source)
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    inner = next((each for each in source.traverse() if each.expression is query), source)
+    found: set[str] = set()
+    for each in query.selects:
+        if each.is_star:
+            table = each.table if isinstance(each, exp.Column) else ""
+            found |= _outputs(_sources(inner)[table], tables)
+        else:
+            found.add(each.output_name.lower())
+    return found - {""}
 
 
 def _refuse_cross_joins(tree: exp.Query) -> None:
-    for select in tree.find_all(exp.Select):
-        for join in select.args.get("joins") or ():
-            if join.args.get("on") is None and not join.args.get("using"):
-                raise _Refusal("cross-join", "A join without a condition is not allowed.")
-            on = join.args.get("on")
-            if on is not None and not any(True for _ in on.find_all(exp.Column)):
-                raise _Refusal("cross-join", "A join's condition must compare columns.")
+    for join in tree.find_all(exp.Join):
+        on = join.args.get("on")
+        if join.args.get("using"):
+            continue
+        if on is None:
+            raise _Refusal("cross-join", "A join without a condition (JOIN … ON …) is not allowed.")
+        if not _links(on, join.alias_or_name):
+            raise _Refusal("cross-join", "A join's condition must compare columns of the two tables that it joins.")
+
+
+def _links(condition: exp.Expr, joined: str) -> bool:
+    """Whether each way to fulfil `condition` compares the joined table with another one."""
+    if isinstance(condition, exp.Paren):
+        return _links(condition.this, joined)
+    if isinstance(condition, exp.And):
+        return _links(condition.left, joined) or _links(condition.right, joined)
+    if isinstance(condition, exp.Or):
+        return _links(condition.left, joined) and _links(condition.right, joined)
+    if not isinstance(condition, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.Between):
+        return False
+    columns = {(column.table, column.name.lower()) for column in condition.find_all(exp.Column)}
+    tables = {table for table, _ in columns}
+    # A column without its table may be of either: SQLite refuses it where that matters.
+    return len(columns) > 1 and ("" in tables or (joined in tables and len(tables) > 1))
 
 
 def _limited(tree: exp.Query, most: int) -> exp.Query:

@@ -11,6 +11,23 @@ import pytest
 
 from querydata.campus import TABLES, build
 
+DEPARTMENTS_OF_ZHANG_WEI = """
+SELECT COUNT(DISTINCT major.department_id) FROM student
+JOIN class ON class.id = student.class_id JOIN major ON major.id = class.major_id WHERE student.name = '张伟'
+"""
+STILL_FAILING = """
+SELECT COUNT(*) FROM (
+    SELECT enrolment.student_id FROM enrolment JOIN offering ON offering.id = enrolment.offering_id
+    JOIN grade ON grade.enrolment_id = enrolment.id GROUP BY enrolment.student_id, offering.course_id
+    HAVING MAX(grade.score) < 60
+)
+"""
+GRADED_TERMS = """
+SELECT DISTINCT offering.term_id FROM grade JOIN enrolment ON enrolment.id = grade.enrolment_id
+JOIN offering ON offering.id = enrolment.offering_id WHERE grade.attempt = :attempt ORDER BY 1
+"""
+"""Resits of the current term are still to come."""
+
 
 def _dump(file: Path) -> list[str]:
     with closing(sqlite3.connect(file)) as connection:
@@ -31,7 +48,11 @@ def test_it_is_as_large_as_promised(tmp_path: Path) -> None:
         assert count["student"] >= 2000
         assert count["grade"] >= 40_000
         assert connection.execute("SELECT COUNT(*) FROM grade WHERE attempt = 2").fetchone()[0] > 500
-        assert connection.execute("SELECT COUNT(*) FROM student WHERE name = '张伟'").fetchone()[0] >= 2
+        assert connection.execute(DEPARTMENTS_OF_ZHANG_WEI).fetchone()[0] >= 3
+        assert connection.execute("SELECT COUNT(*) FROM term").fetchone()[0] == 8
+        assert connection.execute(STILL_FAILING).fetchone()[0] >= 50
+        assert connection.execute(GRADED_TERMS, {"attempt": 1}).fetchall() == [(n,) for n in range(1, 9)]
+        assert connection.execute(GRADED_TERMS, {"attempt": 2}).fetchall() == [(n,) for n in range(1, 8)]
         assert connection.execute("SELECT COUNT(*) FROM term WHERE is_current").fetchone()[0] == 1
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 

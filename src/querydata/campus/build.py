@@ -15,8 +15,8 @@ from querydata.campus import names
 STUDENTS = 2400
 CLASSES_PER_MAJOR_AND_YEAR = 2
 YEARS = (2023, 2024, 2025, 2026)
-TERMS = tuple((year, season) for year in (2023, 2024, 2025, 2026) for season in ("春", "秋"))[1:]
-"""2023秋 … 2026秋; the last is the current one."""
+TERMS = tuple((year, season) for year in (2023, 2024, 2025, 2026) for season in ("春", "秋"))
+"""2023春 … 2026秋; the last is the current one."""
 COURSES_A_TERM = 5
 PASS = 60.0
 COMMON = ("张伟", "王芳", "李娜")
@@ -121,20 +121,25 @@ def _study(
         others = [n for n in range(1, len(courses) + 1) if n not in own]
         plan = rng.sample(own, k=len(own)) + rng.sample(others, k=len(others))
         for term, (term_year, season) in enumerate(TERMS, 1):
-            if term_year < year or (term_year == year and season == "春"):
+            # Intakes begin in autumn, but the first one in spring: there is no term without grades.
+            if term_year < year or (term_year == year > YEARS[0] and season == "春"):
                 continue
             for course in (plan.pop(0) for _ in range(COURSES_A_TERM)):
                 enrolments.append((len(enrolments) + 1, student, offerings[course, term]))
                 if term < len(TERMS) or rng.random() < 0.4:  # noqa: PLR2004 - the current term is being graded
-                    _grade(grades, rng, len(enrolments), ability - hardness[course])
+                    level = ability - hardness[course]
+                    _grade(grades, rng, len(enrolments), level, resit=term < len(TERMS))
     _insert(connection, "enrolment", enrolments)
     _insert(connection, "grade", grades)
 
 
-def _grade(grades: list[tuple[int, int, int, float, int]], rng: random.Random, enrolment: int, level: float) -> None:
+def _grade(
+    grades: list[tuple[int, int, int, float, int]], rng: random.Random, enrolment: int, level: float, *, resit: bool
+) -> None:
     score = _clamp(rng.gauss(level, 7))
     grades.append((len(grades) + 1, enrolment, 1, score, int(score >= PASS)))
-    if score < PASS and rng.random() < 0.8:  # noqa: PLR2004 - most who fail sit the exam again
+    # Resits are in the term after: there are none yet for the current one.
+    if resit and score < PASS and rng.random() < 0.8:  # noqa: PLR2004 - most who fail sit the exam again
         again = _clamp(rng.gauss(max(level, 62), 8))
         grades.append((len(grades) + 1, enrolment, 2, again, int(again >= PASS)))
 

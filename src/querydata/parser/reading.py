@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
+import tomllib
+from functools import cache
+from importlib.resources import files
+
 from querydata.parser.sql import Query
 from querydata.parser.words import Word
 
-_NAMES: dict[str, dict[str, str]] = {
-    "zh": {
-        "student": "学生",
-        "teacher": "教师",
-        "course": "课程",
-        "department": "学院",
-        "major": "专业",
-        "class": "班级",
-        "term": "学期",
-        "gender": "性别",
-        "average": "平均分（首次考试）",
-        "gpa": "绩点（按最好成绩、学分加权，90 分以上 4.0，80 以上 3.0，70 以上 2.0，60 以上 1.0）",
-        "fail_rate": "挂科率（首次考试低于 60 分的百分比）",
-        "pass_rate": "及格率（首次考试 60 分及以上的百分比）",
-        "highest_score": "最高分",
-        "lowest_score": "最低分",
-        "failing": "仍有挂科（某门课最好成绩低于 60 分）",
-        "current": "本学期",
-        "last": "上学期",
-        "男": "男生",
-        "女": "女生",
-    },
-    "en": {
-        "student": "students",
-        "teacher": "teachers",
-        "course": "courses",
-        "department": "department",
-        "major": "major",
-        "class": "class",
-        "term": "term",
-        "gender": "gender",
-        "average": "average grade (first attempts)",
-        "gpa": "GPA (best scores, weighted by credits; 4.0 from 90, 3.0 from 80, 2.0 from 70, 1.0 from 60)",
-        "fail_rate": "fail rate (percentage of first attempts under 60)",
-        "pass_rate": "pass rate (percentage of first attempts of 60 or more)",
-        "highest_score": "highest score",
-        "lowest_score": "lowest score",
-        "failing": "still failing (best score of some course under 60)",
-        "current": "this term",
-        "last": "last term",
-        "男": "male",
-        "女": "female",
-    },
+_OWNED = {
+    "student": ("学生所在的", "the students' "),
+    "grade": ("学生所在的", "the students' "),
+    "resit": ("学生所在的", "the students' "),
+    "course": ("开课的", "the courses' "),
+    "teacher": ("教师所在的", "the teachers' "),
 }
+
+
+@cache
+def _names() -> dict[str, dict[str, str]]:
+    content = files("querydata.parser").joinpath("names.toml").read_text(encoding="utf8")
+    return {language: dict(names) for language, names in tomllib.loads(content).items()}
 
 
 def name_of(meaning: str, language: str) -> str:
     """The word for one of the lexicon's meanings."""
-    return _NAMES[language].get(meaning, meaning)
+    return _names()[language].get(meaning, meaning)
 
 
 def heading_of(query: Query) -> str:
@@ -67,22 +40,60 @@ def heading_of(query: Query) -> str:
 def reading_of(query: Query, conditions: list[Word]) -> str:
     """One sentence: what is shown, of what, by what, in which order."""
     zh = query.language == "zh"
-    what = f"{heading_of(query)}" if query.counted else name_of(query.measure or query.root, query.language)
-    of = [name_of(word.meaning, query.language) if word.kind != "value" else word.text for word in conditions]
-    by = [name_of(group, query.language) for group in query.groups]
+    comma = "、" if zh else ", "
+    what = heading_of(query) if query.counted else name_of(query.measure or query.root, query.language)
+    if query.groups and not query.measure and not query.counted:
+        what = name_of(query.groups[-1], query.language)
     parts = [("查询：" if zh else "Shown: ") + what]
-    if of:
-        parts.append(("范围：" if zh else "only: ") + ("、" if zh else ", ").join(of))
-    if by:
-        parts.append(("按" if zh else "for each ") + ("、" if zh else ", ").join(by))
-    if query.having:
-        parts.append(("条件：" if zh else "where it is ") + query.having)
+    if conditions:
+        of = comma.join(dict.fromkeys(_condition(word, query) for word in conditions))
+        parts.append(("范围：" if zh else "only: ") + of)
+    if query.groups:
+        by = comma.join(_owned(group, query) for group in query.groups)
+        parts.append(("按" if zh else "by ") + by)
+    parts += _comparison(query)
     if query.descending is not None:
-        order = (
-            ("从高到低" if query.descending else "从低到高")
-            if zh
-            else ("highest first" if query.descending else "lowest first")
-        )
-        most = f"前 {query.limit}" if zh else f"the first {query.limit}"
-        parts.append(order + (("，" if zh else ", ") + most if query.limit else ""))
+        parts.append(_ranking(query))
     return ("；" if zh else "; ").join(parts) + ("。" if zh else ".")
+
+
+def _condition(word: Word, query: Query) -> str:
+    if word.kind != "value":
+        return name_of(word.meaning, query.language)
+    zh = query.language == "zh"
+    owned = _owned(word.meaning, query)
+    return f"{owned}：{word.text}" if zh else f"{_one(owned)} {word.text}"
+
+
+def _one(noun: str) -> str:
+    return noun if noun.endswith("ss") else noun.removesuffix("s")
+
+
+def _owned(entity: str, query: Query) -> str:
+    """Whose department is meant: that of the students, of the course or of the teacher."""
+    name = name_of(entity, query.language)
+    if entity != "department" or query.root not in _OWNED:
+        return name
+    return _OWNED[query.root][query.language == "en"] + name
+
+
+def _comparison(query: Query) -> list[str]:
+    zh = query.language == "zh"
+    if query.inner is not None:
+        inner = query.inner
+        measure = heading_of(inner) if inner.counted else name_of(inner.measure, query.language)
+        return [f"条件：{measure} {query.condition_read}" if zh else f"whose {measure} is {query.condition_read}"]
+    if query.score:
+        return [f"条件：成绩 {query.score}" if zh else f"where the score is {query.score}"]
+    if query.having:
+        return [f"条件：{heading_of(query)} {query.having}" if zh else f"where {heading_of(query)} is {query.having}"]
+    return []
+
+
+def _ranking(query: Query) -> str:
+    zh = query.language == "zh"
+    if zh:
+        order = "从高到低" if query.descending else "从低到高"
+        return f"{order}，前 {query.limit}（并列时按编号或名称）" if query.limit else order
+    order = "highest first" if query.descending else "lowest first"
+    return f"{order}, the first {query.limit} (ties by number or name)" if query.limit else order

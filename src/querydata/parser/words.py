@@ -6,7 +6,7 @@ import re
 import sqlite3
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,14 +14,21 @@ from typing import Literal, Self
 
 Kind = Literal[
     "entity",
+    "asks",
     "measure",
     "count",
     "each",
+    "and",
+    "who",
     "rank",
     "compare",
+    "suffix",
+    "unit",
     "gender",
     "filter",
     "term",
+    "teach",
+    "take",
     "stop",
     "value",
     "number",
@@ -29,8 +36,8 @@ Kind = Literal[
 ]
 Language = Literal["zh", "en"]
 
-_PIECE = re.compile(r"\d+(?:\.\d+)?|[a-z']+(?:-[a-z]+)*|[一-鿿]|\S", re.IGNORECASE)
-_PUNCTUATION = frozenset('?？。.,，、!！;；:："“”‘’()（）「」《》-')
+_PIECE = re.compile(r"\d+(?:\.\d+)?|[a-z]+\d+|[a-z]+(?:-[a-z]+)*|['’]s\b|[一-鿿]|\S", re.IGNORECASE)
+_PUNCTUATION = frozenset("?？。.,，!！;；:：\"“”‘’'()（）「」《》-")
 _NUMERALS = {
     "一": 1,
     "两": 2,
@@ -68,6 +75,10 @@ class Word:
     meaning: str = ""
     column: str = ""
     number: float = 0.0
+    apart: bool = False
+    """Whether words without a meaning of their own stand between it and the one before."""
+    others: tuple[Word, ...] = ()
+    """What else has this name: a student and a teacher may share theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,47 +125,63 @@ def _values(connection: sqlite3.Connection) -> Iterator[Word]:
     for table, column in _NAMED:
         for (text,) in connection.execute(f"SELECT DISTINCT {column} FROM {table}"):
             yield Word(kind="value", text=text, meaning=table, column=column)
+    for (year,) in connection.execute("SELECT DISTINCT enrolled_year FROM student"):
+        yield Word(kind="value", text=str(year), meaning="cohort", column="enrolled_year")
 
 
 def _aliases(word: Word) -> Iterator[str]:
-    yield word.text
+    text = word.text
+    if word.meaning == "cohort":
+        yield from (f"{text}级", f"{text}年级", f"{text} cohort", f"cohort {text}", f"cohort of {text}")
+        return
+    yield text
     if word.meaning == "department" and word.column == "name_en":
-        short = word.text.removeprefix("School of ")
-        yield from (f"department of {short}", f"{short} department", f"{short} school", f"the {short} department")
-    if word.meaning == "department" and word.column == "name_zh" and len(word.text) > 4:  # noqa: PLR2004 - 计算机学院 → 计算机系
-        yield word.text.removesuffix("学院") + "系"
+        full = text.removeprefix("School of ")
+        for short in (full, *_content().get("short", {}).get(full.lower(), ())):
+            yield from (short, f"department of {short}", f"{short} department", f"school of {short}", f"{short} school")
+    if word.meaning == "department" and word.column == "name_zh":
+        # 数学学院 → 数学系, but 法学院 → 法学系
+        yield (text.removesuffix("学院") if text.endswith("学学院") or len(text) > 3 else text[:-1]) + "系"  # noqa: PLR2004
     if word.meaning == "term":
-        season = {"春": "spring", "秋": "autumn"}[word.text[-1]]
-        yield from (f"{season} {word.text[:-1]}", f"{word.text[:-1]} {season}", f"{word.text}季", f"{word.text}学期")
-        yield f"{word.text[:-1]}年{word.text[-1]}季"
+        season = {"春": "spring", "秋": "autumn"}[text[-1]]
+        yield from (f"{season} {text[:-1]}", f"{text[:-1]} {season}", f"{text}季", f"{text}学期", f"{text}季学期")
+        yield from (f"{text[:-1]}年{text[-1]}季", f"{text[:-1]}年{text[-1]}季学期")
+
+
+@cache
+def _content() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(files("querydata.parser").joinpath("lexicon.toml").read_text(encoding="utf8"))
 
 
 @cache
 def lexicon() -> dict[str, Word]:
     """The words of lexicon.toml, by their text."""
-    content = tomllib.loads(files("querydata.parser").joinpath("lexicon.toml").read_text(encoding="utf8"))
     return {
         text: Word(kind=kind, text=text, meaning=meaning)  # type: ignore[arg-type]
-        for kind, meanings in content.items()
+        for kind, meanings in _content().items()
+        if kind != "short"
         for meaning, texts in meanings.items()
         for text in texts
     }
 
 
-def language_of(question: str) -> Language:
-    """Chinese if any Chinese character occurs outside of names, else English."""
-    return "zh" if re.search(r"[一-鿿]", question) else "en"
+def language_of(question: str, words: Iterable[Word]) -> Language:
+    """The language of the words that are no names: the GPA of somebody may be asked for in English."""
+    own = [word.text for word in words if word.kind not in ("value", "unknown", "number")]
+    if not any(text[0].isascii() and text[0].isalpha() for text in own):
+        own = [question]
+    return "zh" if any(re.search(r"[一-鿿]", text) for text in own) else "en"
 
 
 def words_of(question: str, values: Values) -> list[Word]:
     """The words of a question, in order, without punctuation."""
-    pieces = [piece.lower() for piece in _PIECE.findall(question)]
+    pieces = [piece.lower().replace("’", "'") for piece in _PIECE.findall(question)]
     known, found, at = lexicon(), list[Word](), 0
     longest = 1 + max(len(_PIECE.findall(text)) for text in (*known, *values.words))
     while at < len(pieces):
         for size in range(min(longest, len(pieces) - at), 0, -1):
             text = _joined(pieces[at : at + size])
-            word = _value(values, text, question) or known.get(text) or _number(text)
+            word = _value(values, text) or known.get(text) or _number(text)
             if word is not None:
                 found.append(word)
                 at += size
@@ -166,12 +193,9 @@ def words_of(question: str, values: Values) -> list[Word]:
     return _merged(found)
 
 
-def _value(values: Values, text: str, question: str) -> Word | None:
+def _value(values: Values, text: str) -> Word | None:
     found = values.words.get(text, ())
-    # A name that a student and a teacher share means the teacher only where the question speaks of teachers.
-    teacher = any(word in question.lower() for word in ("teacher", "teach", "老师", "教师", "教授", "教的"))
-    preferred = [word for word in found if (word.meaning == "teacher") == teacher]
-    return next(iter(preferred or found), None)
+    return replace(found[0], others=found[1:]) if found else None
 
 
 def _joined(pieces: Iterable[str]) -> str:
