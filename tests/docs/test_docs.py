@@ -1,108 +1,151 @@
-"""The documents say what the code does: links resolve, code runs, tables are complete."""
+"""What the pages name exists: other pages, commands, variables, files."""
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-import oneturn
-import oneturn.http
+import oneturn.cli
+import querydata.__main__
+from docs.pages import PAGES, ROOT, blocks, commands, name_of, text_of
 from oneturn import Settings
+from querydata.settings import Settings as QueryDataSettings
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```(python[^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ASK = """
-
-import httpx
-
-async def main() -> None:
-    transport = httpx.ASGITransport(app=app)
-    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://t") as client:
-        for _ in range(2):
-            answer = await client.post(
-                "/api/conversations/c1/turns", headers={"Idempotency-Key": "one", "X-User": "ada"}, json={"text": "world"}
-            )
-            assert answer.status_code == 200, answer.text
-            print(answer.json()["result"], answer.headers.get("idempotency-replayed"))
-
-import asyncio
-asyncio.run(main())
-"""
+PYTHON = {
+    "README.md": 1,
+    "CONTRIBUTING.md": 1,
+    "docs/how-to/deploy.md": 1,
+    "docs/how-to/forget.md": 1,
+    "docs/how-to/own-tables.md": 2,
+    "docs/how-to/threads-and-futures.md": 2,
+    "docs/tutorial/first-turn.md": 1,
+}
+"""How many Python blocks a page has. Each is run by `test_programs.py` or `test_how_to.py`: a new one needs a test there."""
 
 
-def _name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_every_relative_link_resolves(page: Path) -> None:
-    text = page.read_text(encoding="utf8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
-    assert [link for link in links if not (page.parent / link).exists()] == []
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_between_pages_resolves(page: Path) -> None:
+    broken = []
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf8")):
+        if "://" in target:
+            continue
+        there = page.parent / target if target else page
+        if not there.exists():
+            broken.append(target)
+        elif anchor:
+            headings = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf8"), re.MULTILINE)
+            broken += [f"{target}#{anchor}"] if anchor not in map(_slug, headings) else []
+    assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_page_is_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", index.read_text("utf8"))}
+    assert {page for page in (ROOT / "docs").rglob("*.md") if page != index} == linked
+
+
+def test_every_python_block_has_a_test_that_runs_it() -> None:
+    found = {name_of(page): len(blocks(name_of(page), "python")) for page in PAGES}
+    assert {page: number for page, number in found.items() if number} == PYTHON
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_python_block_compiles(page: Path) -> None:
-    for _, code in BLOCK.findall(page.read_text(encoding="utf8")):
-        body = "\n".join(f"    {line}" for line in code.splitlines())
-        ast.parse(f"async def fragment():\n{body}")  # a fragment may await and return
+    """A fragment may stand for the inside of an endpoint: there it may await, and return."""
+    for block in blocks(name_of(page), "python"):
+        compile(f"async def endpoint():\n{textwrap.indent(block, '    ')}", name_of(page), "exec", dont_inherit=True)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "tutorial" / "first-turn.md"], ids=_name)
-def test_the_first_app_runs_and_answers_a_retry_with_a_replay(page: Path, tmp_path: Path) -> None:
-    """The very block of the page, as a program of its own in an empty folder."""
-    _, code = BLOCK.findall(page.read_text(encoding="utf8"))[0]
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code + ASK],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": ""},
-    )
-    assert ran.returncode == 0, ran.stderr
-    first, second = ran.stdout.splitlines()
-    assert "world" in first
-    assert first.endswith("None")
-    assert second == first.replace("None", "true")
+def test_the_tutorial_says_run() -> None:
+    assert [name_of(page) for page in PAGES if blocks(name_of(page), "python run$")] == ["docs/tutorial/first-turn.md"]
 
 
-def test_the_settings_table_is_complete_and_has_the_defaults() -> None:
-    table = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", table, re.MULTILINE))
-    assert rows == {name: str(field.default) for name, field in Settings.model_fields.items()}
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_block_that_says_run_is_a_program(page: Path, tmp_path: Path) -> None:
+    """In an empty folder, without our environment; a warning is an error."""
+    for code in blocks(name_of(page), "python run$"):
+        ran = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": ""},
+        )
+        assert ran.returncode == 0, ran.stderr
 
 
-def test_every_public_name_has_a_docstring_and_is_in_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "names.md").read_text(encoding="utf8")
-    for module in (oneturn, oneturn.http):
-        for name in module.__all__:
-            assert f"`{name}`" in page
-            assert name == "OnBusy" or inspect.getdoc(getattr(module, name))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    """A block without a word is run by nobody: it may only be a drawing."""
+    fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf8"), re.MULTILINE)
+    assert set(fences[1::2]) <= {""}
+    allowed = {"python", "console", *(("",) if page.parent.name == "explanation" else ())}
+    assert {fence.split(" ")[0] for fence in fences[::2]} <= allowed
 
 
-def test_every_problem_is_in_the_reference_with_its_status() -> None:
-    source = (ROOT / "src" / "oneturn" / "http" / "problem.py").read_text(encoding="utf8")
-    problems = re.findall(r'^    "([a-z-]+)": _Row\(status=(\d+)', source, re.MULTILINE)
-    page = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf8")
-    assert len(problems) > 10
-    assert [name for name, status in problems if f"| {status} | `{name}` |" not in page] == []
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    texts = {name_of(page): page.read_text(encoding="utf8") for page in PAGES}
+    named = {
+        target for text in texts.values() for target in re.findall(r"(?:^\$ |`)make ([a-z-]+)", text, re.MULTILINE)
+    }
+    assert {"serve", "test", "check", "contract"} <= named <= targets
 
 
-def test_commands_that_the_documents_name_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
-    named = {name for page in PAGES for name in re.findall(r"\bmake ([a-z-]+)", page.read_text(encoding="utf8"))}
-    assert named & {"serve", "test", "check", "contract"} == {"serve", "test", "check", "contract"}
-    assert {
-        name for name in named if f"`make {name}`" in "".join(p.read_text(encoding="utf8") for p in PAGES)
-    } <= targets
+@pytest.mark.parametrize(("name", "main"), [("oneturn", oneturn.cli.main), ("querydata", querydata.__main__.main)])
+def test_every_command_and_option_that_is_named_exists(
+    name: str, main: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(main)
+    text = "\n".join(page.read_text(encoding="utf8") for page in PAGES)
+    called = re.findall(rf"(?:^\$ |`){name} ([a-z]+)((?: \[?--[a-z-]+\]?)*)", text, re.MULTILINE)
+    assert called or name == "querydata"
+    for command, options in called:
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0, command
+        assert set(re.findall(r"--[a-z-]+", options)) <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    text = "\n".join(page.read_text(encoding="utf8") for page in PAGES)
+    for prefix, settings in (("ONETURN_", Settings), ("QUERYDATA_", QueryDataSettings)):
+        named = {found.lower() for found in re.findall(rf"\b{prefix}([A-Z]\w*)", text)}
+        assert named
+        assert named - set(settings.model_fields) == set()
+
+
+def test_every_file_that_is_named_exists() -> None:
+    """Paths in backticks, as they stand or below `src/oneturn/`; `*` and `<name>` stand for any."""
+    missing = []
+    for page in PAGES:
+        for path in re.findall(
+            r"`([\w.*<>-]+(?:/[\w.*<>-]+)*/?[\w.*<>-]*\.(?:py|js|md|toml|sql))`", page.read_text("utf8")
+        ):
+            if "/" not in path and path not in ("pyproject.toml", "wiring.py", "gate.py", "transitions.py"):
+                continue
+            pattern = path.replace("<name>", "*")
+            bases = (ROOT, ROOT / "src" / "oneturn", ROOT / "src" / "oneturn" / "core")
+            if not any(any(base.glob(pattern)) for base in bases):
+                missing.append(f"{name_of(page)}: {path}")
+    assert missing == []
+
+
+def test_the_commands_of_a_console_block_are_shell() -> None:
+    for page in PAGES:
+        for command in commands(name_of(page)):
+            ran = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, f"{name_of(page)}: {command}: {ran.stderr}"
 
 
 def test_the_repository_names_no_package_registry() -> None:
