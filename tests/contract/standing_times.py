@@ -22,5 +22,10 @@ class StandingTimes:
         self._monotonic += seconds
         self._wall += seconds
 
+    def reboot(self) -> None:
+        """Begin another boot, whose clock starts near zero."""
+        self.boot_id += " and another"
+        self._monotonic = 1.0
+
     def step_wall(self, seconds: float) -> None:
         self._wall += seconds

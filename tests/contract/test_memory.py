@@ -6,11 +6,11 @@ import pytest
 from standing_times import StandingTimes
 
 from oneturn.backends.memory import memory_backend
+from oneturn.core.backend import Capability
 from oneturn.testing.contracts import (
     LeaseStoreContract,
     RecordStoreContract,
     ReplayCacheContract,
-    RetentionContract,
     SignalsContract,
     Subject,
 )
@@ -30,13 +30,14 @@ class TestRecords(RecordStoreContract):
     pass
 
 
-class TestRetention(RetentionContract):
-    pass
-
-
 class TestSignals(SignalsContract):
     pass
 
 
 class TestReplays(ReplayCacheContract):
     pass
+
+
+async def test_it_declares_what_it_can_keep(subject: Subject) -> None:
+    assert subject.backend.capabilities == {Capability.ATOMIC_MULTI_KEY}
+    assert subject.backend.transactional is None

@@ -1,39 +1,34 @@
-"""The SQLite backend keeps the contracts of the ports, and what only it promises."""
+"""The SQLite backend keeps the contracts of the ports, and what only it promises of time and of its indexes."""
 
 from __future__ import annotations
 
-import asyncio
+import re
 import sqlite3
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sqlite_subject import opened, transactions
 from standing_times import StandingTimes
 
-from oneturn import ConfigurationError
-from oneturn.backends.sqlite import connect, sqlite_backend
-from oneturn.backends.sqlite.database import connect as open_file
-from oneturn.backends.sqlite.database import locate, migrations
-from oneturn.backends.sqlite.lane import Lane
-from oneturn.backends.sqlite.table import SQL
-from oneturn.core.errors import BackendUnavailable
+from oneturn.backends.sqlite.leases import SQL as LEASES
+from oneturn.backends.sqlite.table import SQL as RECORDS
+from oneturn.core.backend import Capability
 from oneturn.core.lease import Grant, Renewal
-from oneturn.core.steps import Claimed, Lapsed
-from oneturn.core.store import Execute
+from oneturn.core.steps import Lapsed
 from oneturn.testing.contracts import (
+    CrossProcessContract,
+    DurableContract,
     LeaseStoreContract,
     RecordStoreContract,
     ReplayCacheContract,
-    RetentionContract,
     SignalsContract,
     Subject,
     TransactionalRecordsContract,
     claim_of,
 )
+from oneturn.testing.contracts.recovery import abandon_of
 from oneturn.testing.contracts.transactional import Transaction
 
 
@@ -44,25 +39,13 @@ def times() -> StandingTimes:
 
 @pytest.fixture
 async def subject(tmp_path: Path, times: StandingTimes) -> AsyncIterator[Subject]:
-    backend = await sqlite_backend(tmp_path / "r.db", times=times)
-    yield Subject(backend=backend, elapse=times.elapse)
-    await backend.close()
+    async with opened(tmp_path / "r.db", times) as one:
+        yield one
 
 
 @pytest.fixture
 def transaction(tmp_path: Path) -> Transaction:
-    @contextmanager
-    def begin(commit: bool) -> Iterator[Execute]:
-        with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as connection:
-            connection.execute("BEGIN")
-
-            def run(sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-                return connection.execute(sql, parameters).fetchall()
-
-            yield run
-            connection.execute("COMMIT" if commit else "ROLLBACK")
-
-    return begin
+    return transactions(tmp_path / "r.db")
 
 
 class TestLeases(LeaseStoreContract):
@@ -70,10 +53,6 @@ class TestLeases(LeaseStoreContract):
 
 
 class TestRecords(RecordStoreContract):
-    pass
-
-
-class TestRetention(RetentionContract):
     pass
 
 
@@ -89,168 +68,104 @@ class TestTransactional(TransactionalRecordsContract):
     pass
 
 
+class TestSharing(CrossProcessContract):
+    pass
+
+
+class TestDurable(DurableContract):
+    pass
+
+
+async def test_it_declares_what_it_can_keep(subject: Subject) -> None:
+    assert subject.backend.capabilities == {
+        Capability.ATOMIC_MULTI_KEY,
+        Capability.CROSS_PROCESS,
+        Capability.DURABLE,
+        Capability.TRANSACTIONAL,
+    }
+
+
 @pytest.mark.case("L30")
 async def test_a_step_of_the_wall_clock_changes_nothing(subject: Subject, times: StandingTimes) -> None:
+    """An hour either way: neither is a lease lost nor does one last longer, and the same for records."""
     record = await subject.claimed(ttl=60)
     grant = await subject.backend.leases.acquire(["k"], owner="a", ttl=60)
     assert isinstance(grant, Grant)
     for step in (3600, -7200):
         times.step_wall(step)
         assert await subject.backend.leases.renew([grant]) == [Renewal.KEPT]
-        found = await subject.backend.records.read(tenant="acme", id=record.id)
-        assert found is not None
-        assert round(found.remaining) == 60
+        assert round((await subject.now(record)).remaining) == 60
+        due = await subject.backend.records.due(handlers=[], limit=10, unknown_after=1e9)
+        assert due.lapsed == ()
+    subject.elapse(61)
+    assert await subject.backend.leases.renew([grant]) == [Renewal.ABSENT]
+    assert (await subject.now(record)).remaining < 0
 
 
 async def test_what_another_boot_vouched_for_has_lapsed(subject: Subject, times: StandingTimes) -> None:
-    await subject.claimed(ttl=60)
-    await subject.backend.leases.acquire(["k"], owner="a", ttl=60)
-    times.boot_id = "another boot"
-    assert await subject.backend.leases.inspect("k") is None
-    assert isinstance(await subject.backend.records.claim(claim_of()), Lapsed)
-
-
-async def test_steps_that_wait_commit_together_and_one_that_fails_fails_alone(tmp_path: Path) -> None:
-    """Two hundred steps, far fewer commits; the culprit's neighbours are stored."""
-    lane = Lane(lambda: open_file(tmp_path / "x.db", synchronous="FULL"), name="test", writes=True)
-    await lane.open()
-    await lane.run("create", lambda run: run("CREATE TABLE x (n INTEGER)", ()))
-
-    def insert(number: int) -> Any:
-        def step(run: Execute) -> None:
-            if number == 77:
-                raise ZeroDivisionError
-            run("INSERT INTO x VALUES (?)", (number,))
-
-        return step
-
-    first, *rest = [asyncio.wrap_future(lane.submit(insert(number))) for number in range(200) if number != 77]
-    assert isinstance(first, asyncio.Future)
-    await asyncio.gather(first, *rest)
-    assert lane.commits < 50
-    outcomes = await asyncio.gather(
-        *(asyncio.wrap_future(lane.submit(insert(number))) for number in (76, 77, 78)), return_exceptions=True
-    )
-    assert [type(outcome) for outcome in outcomes] == [type(None), ZeroDivisionError, type(None)]
-    assert await lane.run("count", lambda run: run("SELECT COUNT(*) FROM x", ())) == [(201,)]
-    await lane.close()
-    with pytest.raises(BackendUnavailable):
-        await lane.run("late", lambda run: run("SELECT 1", ()))
-
-
-async def test_somebodys_long_transaction_does_not_stop_a_renewal(
-    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The records are locked by another connection; the leases live in a file of their own."""
-    grant = await subject.backend.leases.acquire(["k"], owner="a", ttl=60)
+    """Whatever this boot's clock says: it began again near zero."""
+    record = await subject.claimed(ttl=1e6)
+    behind = await subject.enqueued()
+    grant = await subject.backend.leases.acquire(["k"], owner="a", ttl=1e6)
     assert isinstance(grant, Grant)
-    with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as foreign:
-        foreign.execute("BEGIN IMMEDIATE")
-        claiming = asyncio.ensure_future(subject.backend.records.claim(claim_of()))  # noqa: TID251 - awaited below
-        assert await subject.backend.leases.renew([grant]) == [Renewal.KEPT]
-        assert not claiming.done()
-        foreign.execute("ROLLBACK")
-        assert isinstance(await claiming, Claimed)
+    times.reboot()
+    records, leases = subject.backend.records, subject.backend.leases
+    assert await leases.inspect("k") is None
+    assert await leases.renew([grant]) == [Renewal.ABSENT]
+    again = await leases.acquire(["k"], owner="b", ttl=10)
+    assert isinstance(again, Grant)
+    assert again.fencing_token > grant.fencing_token
+    due = await records.due(handlers=["chat"], limit=10, unknown_after=1e9)
+    assert [[one.id for one in found] for found in (due.startable, due.lapsed)] == [[behind.id], [record.id]]
+    lapsed = await records.claim(claim_of())
+    assert isinstance(lapsed, Lapsed)
+    await records.abandon(abandon_of(lapsed.record))
+    assert await subject.kinds(record) == ["started", "abandoned"]
 
 
-KILLED = """
-import asyncio, os, signal, sys
-from oneturn.backends.sqlite import connect
-from oneturn.testing.contracts import Subject
-from oneturn.testing.contracts.subject import finish_of
-
-async def main():
-    subject = Subject(backend=await connect("sqlite:///" + sys.argv[1]), elapse=lambda seconds: None)
-    record = await subject.claimed(key="k")
-    await subject.backend.records.finish(finish_of(record))
-    os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(main())
-"""
+async def test_a_mark_of_another_boot_has_passed(subject: Subject, times: StandingTimes) -> None:
+    await subject.backend.leases.acquire(["k"], owner="a", ttl=10)
+    assert await subject.backend.leases.revoke("k", mark_for=1e6)
+    times.reboot()
+    assert isinstance(await subject.backend.leases.acquire(["k"], owner="a", ttl=10), Grant)
 
 
-@pytest.mark.case("O7")
-@pytest.mark.slow
-async def test_what_was_answered_is_there_after_kill_9(tmp_path: Path) -> None:
-    """The process dies in the very moment after the reply."""
-    file = tmp_path / "killed.db"
-    died = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, str(file))
-    assert await died.wait() == -9
-    backend = await connect(f"sqlite:///{file}")
-    (record,) = await backend.records.turns(tenant="acme", scope="c")
-    assert (record.status.value, record.body) == ("succeeded", b'"done"')
-    await backend.close()
+def _leases(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "r.db-leases")) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM oneturn_lease").fetchone()[0])
 
 
-@pytest.mark.slow
-def test_several_processes_may_open_a_fresh_file_at_once(tmp_path: Path) -> None:
-    """Each migrates or finds it migrated."""
-    command = [sys.executable, "-m", "oneturn.cli", "migrate", "--records", f"sqlite:///{tmp_path / 'new.db'}"]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
-    outcomes = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, outcomes
-    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
-        assert connection.execute("SELECT version FROM oneturn_version").fetchall() == [(1,)]
+async def test_what_was_released_or_lapsed_long_ago_leaves_no_row(subject: Subject, tmp_path: Path) -> None:
+    """Released: at once. Crashed holders' keys: when a process opens the file. The tokens go on."""
+    leases = subject.backend.leases
+    for number in range(50):
+        grant = await leases.acquire([f"k{number}", f"l{number}"], owner="a", ttl=10)
+        assert isinstance(grant, Grant)
+        await leases.release(grant)
+    assert _leases(tmp_path) == 0
+    for number in range(10):
+        await leases.acquire([f"k{number}"], owner="a", ttl=10)
+    last = await leases.acquire(["long"], owner="a", ttl=1000)
+    subject.elapse(11)
+    after = (await subject.reopen()).leases
+    assert _leases(tmp_path) == 1
+    assert isinstance(last, Grant)
+    new = await after.acquire(["k0"], owner="b", ttl=10)
+    assert isinstance(new, Grant)
+    assert new.fencing_token > last.fencing_token
 
 
-def test_the_printed_migrations_make_the_same_schema(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "printed.db")) as connection:
-        connection.executescript(migrations())
-        printed = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    command = [sys.executable, "-m", "oneturn.cli", "migrate", "--records", f"sqlite:///{tmp_path / 'made.db'}"]
-    subprocess.run(command, check=True, capture_output=True)
-    with closing(sqlite3.connect(tmp_path / "made.db")) as connection:
-        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    assert {name: " ".join(sql.split()).replace("IF NOT EXISTS ", "") for name, sql in printed} == {
-        name: " ".join(sql.split()).replace("IF NOT EXISTS ", "") for name, sql in made
-    }
-
-
-async def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
-    text = tmp_path / "text.db"
-    text.write_text("this is no database, and it is long enough to be read as a header" * 20)
-    newer = tmp_path / "newer.db"
-    with closing(sqlite3.connect(newer)) as connection, connection:
-        connection.execute("CREATE TABLE oneturn_version (version INTEGER NOT NULL)")
-        connection.execute("INSERT INTO oneturn_version VALUES (99)")
-    for url, words in (
-        (f"sqlite:///{text}", "not an SQLite database"),
-        (f"sqlite:///{newer}", "schema version 99"),
-        (f"sqlite:///{tmp_path}/missing/x.db", "does not exist"),
-        ("sqlite://", "names no file"),
-        ("sqlite:///:memory:", "names no file"),
-    ):
-        with pytest.raises(ConfigurationError, match=words):
-            await connect(url)
-
-
-def test_a_database_url_is_taken_as_it_is(tmp_path: Path) -> None:
-    for scheme in ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite"):
-        assert locate(f"{scheme}:///{tmp_path}/a%20b.db?cache=shared").records == tmp_path / "a b.db"
+WHOLE = {"prune", "newest_signal", "next_token"}
+"""Statements that may read their whole table: once per process, the end of an index, a table of one row."""
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "find",
-        "read",
-        "running",
-        "queued",
-        "history",
-        "turns",
-        "lapsed",
-        "startable",
-        "scope_events",
-        "newest_answered",
-        "ended_before",
-    ],
+    ("file", "name"),
+    [("r.db", name) for name in RECORDS] + [("r.db-leases", name) for name in LEASES if name not in WHOLE],
 )
-async def test_no_statement_reads_a_whole_table(subject: Subject, tmp_path: Path, name: str) -> None:
-    """What a million records cost is what a thousand cost."""
-    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
-        marks = SQL[name].count("?")
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", (None,) * marks).fetchall()
-    scans = [
-        row[3] for row in plan if row[3].startswith("SCAN") and "INDEX" not in row[3] and "json_each" not in row[3]
-    ]
-    assert scans == []
+async def test_no_statement_reads_a_whole_table(subject: Subject, tmp_path: Path, file: str, name: str) -> None:
+    """What a million records cost is what a thousand cost. (A scan of a partial index reads what waits or runs.)"""
+    sql = (RECORDS if file == "r.db" else LEASES)[name]
+    with closing(sqlite3.connect(tmp_path / file)) as connection:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (None,) * sql.count("?"))]
+    assert [step for step in plan if re.match(r"SCAN (?!json_each)", step) and " INDEX " not in step] == []

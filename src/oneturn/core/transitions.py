@@ -45,12 +45,12 @@ def claim(rows: Rows, asked: Claim) -> ClaimAnswer:
     busy = _occupied(rows, asked.identity, dead=asked.dead, alive=asked.alive)
     if isinstance(busy, Lapsed):
         return busy
-    placed = _place(rows, asked, busy)
-    if isinstance(placed, Busy | Full):
-        return placed
+    must_wait = _must_wait(rows, asked, busy)
+    if isinstance(must_wait, Busy | Full):
+        return must_wait
     record = _insert(rows, asked, known)
-    if placed:
-        return Enqueued(record=rows.log(record, [Emitted(kind=kinds.QUEUED, data="{}")]), position=placed)
+    if must_wait:
+        return _enqueued(rows, record)
     return _begin(rows, record, owner=asked.owner, ttl=asked.ttl)
 
 
@@ -63,11 +63,16 @@ def enqueue(rows: Rows, asked: Claim) -> EnqueueAnswer:
     if isinstance(known, Existing | NotRegenerable | Enqueued):
         return known
     running = rows.running(asked.identity)
-    placed = _place(rows, asked, running if running is not None and running.remaining > 0 else None)
-    if isinstance(placed, Busy | Full):
-        return placed
-    record = rows.log(_insert(rows, asked, known), [Emitted(kind=kinds.QUEUED, data="{}")])
-    return Enqueued(record=record, position=placed or 1)
+    must_wait = _must_wait(rows, asked, running if running is not None and running.remaining > 0 else None)
+    if isinstance(must_wait, Busy | Full):
+        return must_wait
+    return _enqueued(rows, _insert(rows, asked, known))
+
+
+def _enqueued(rows: Rows, record: Record) -> Enqueued:
+    record = rows.log(record, [Emitted(kind=kinds.QUEUED, data="{}")])
+    # Asked of the queue: a message that is asked again has its old place, before what came after it.
+    return Enqueued(record=record, position=_position(rows, record))
 
 
 def _known(rows: Rows, asked: Claim) -> Existing | Claimed | Enqueued | NotRegenerable | Record | None:
@@ -104,17 +109,17 @@ def _occupied(rows: Rows, identity: Identity, *, dead: str | None, alive: str | 
     return None
 
 
-def _place(rows: Rows, asked: Claim, running: Record | None) -> int | Busy | Full:
-    """The place in the queue; 0: none is needed."""
+def _must_wait(rows: Rows, asked: Claim, running: Record | None) -> bool | Busy | Full:
+    """Whether it has to queue; or that it may not."""
     queued = rows.queued(asked.identity)
     in_the_way = running or next(iter(queued), None)
     if in_the_way is None:
-        return 0
+        return False
     if asked.on_busy == "reject":
         return Busy(record=in_the_way)
     if len(queued) >= asked.queue_limit:
         return Full(limit=asked.queue_limit)
-    return len(queued) + 1
+    return True
 
 
 def _insert(rows: Rows, asked: Claim, target: Record | None) -> Record:
@@ -180,25 +185,27 @@ def append(rows: Rows, asked: Append) -> Appended | Gone:
 
 def check(rows: Rows, *, tenant: str, execution: str, epoch: int) -> Gone | None:
     """See `TransactionalRecords.check_in`."""
+    fenced = _fenced(rows, tenant=tenant, execution=execution, epoch=epoch)
+    return fenced if isinstance(fenced, Gone) else None
+
+
+def _fenced(rows: Rows, *, tenant: str, execution: str, epoch: int) -> Record | Gone:
+    """The record, if it runs with this epoch and the epoch is the scope's."""
     current = rows.lock_scope_of(tenant, execution)
     record = rows.read(tenant, execution)
     if record is None or record.status is not Status.RUNNING or record.epoch != epoch or current != epoch:
         return Gone(record=record)
-    return None
+    return record
 
 
 def finish(rows: Rows, asked: Finish) -> Ended | Gone:
     """See `RecordStore.finish`."""
-    gone = check(rows, tenant=asked.tenant, execution=asked.id, epoch=asked.epoch)
-    record = rows.read(asked.tenant, asked.id)
-    if gone is not None or record is None:
-        same = (
-            record is not None
-            and record.epoch == asked.epoch
-            and record.status is asked.status
-            and record.body == asked.body
-        )
-        return Ended(record=record, here=False) if record is not None and same else Gone(record=record)
+    record = _fenced(rows, tenant=asked.tenant, execution=asked.id, epoch=asked.epoch)
+    if isinstance(record, Gone):
+        found = record.record
+        if found is None or (found.epoch, found.status, found.body) != (asked.epoch, asked.status, asked.body):
+            return record
+        return Ended(record=found, here=False)
     record = rows.log(record, asked.events[max(record.last_seq - asked.after, 0) :])
     if asked.status is Status.SUCCEEDED:
         old = rows.answer_of(record.message)

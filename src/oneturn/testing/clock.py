@@ -16,7 +16,8 @@ class ManualClock:
         self._now = monotonic
         self._wall_offset = wall - monotonic
         self._timers: list[tuple[float, int, asyncio.AbstractEventLoop, Callable[[], None]]] = []
-        self._cancelled: set[int] = set()
+        self._waiting: set[int] = set()
+        """Numbers of the timers that were neither called nor cancelled."""
         self._ids = itertools.count()
         self._change = threading.Lock()
 
@@ -46,7 +47,8 @@ class ManualClock:
         loop, number = asyncio.get_running_loop(), next(self._ids)
         with self._change:
             heapq.heappush(self._timers, (self._now + max(seconds, 0.0), number, loop, callback))
-        return lambda: self._cancelled.add(number)
+            self._waiting.add(number)
+        return lambda: self._waiting.discard(number)
 
     async def advance(self, seconds: float) -> None:
         """Move time, from deadline to deadline; between them every task that can run does."""
@@ -64,9 +66,10 @@ class ManualClock:
         with self._change:
             while self._timers and self._timers[0][0] <= end:
                 timer = heapq.heappop(self._timers)
-                if timer[1] not in self._cancelled:
+                _, number, loop, _ = timer
+                if number in self._waiting and not loop.is_closed():
+                    self._waiting.discard(number)
                     return timer
-                self._cancelled.discard(timer[1])
         return None
 
 

@@ -24,14 +24,18 @@ class MemoryReplays:
         """See the port."""
         await failpoint("replay.get.before")
         with self._lock:
-            until, record = self._kept.get(identity, (0.0, None))
-            if record is None:
-                return None
-            if until <= self._clock.monotonic():
-                del self._kept[identity]
-                return None
+            record = self._get(identity)
+        await failpoint("replay.get.after")
+        return record
+
+    def _get(self, identity: Identity) -> Record | None:
+        until, record = self._kept.get(identity, (0.0, None))
+        if record is not None and until <= self._clock.monotonic():
+            del self._kept[identity]
+            return None
+        if record is not None:
             self._kept.move_to_end(identity)
-            return record
+        return record
 
     async def put(self, record: Record, *, ttl: float) -> None:
         """See the port."""
@@ -41,9 +45,11 @@ class MemoryReplays:
             self._kept.move_to_end(record.identity)
             if len(self._kept) > self._size:
                 self._kept.popitem(last=False)
+        await failpoint("replay.put.after")
 
     async def drop(self, identity: Identity) -> None:
         """See the port."""
         await failpoint("replay.drop.before")
         with self._lock:
             self._kept.pop(identity, None)
+        await failpoint("replay.drop.after")

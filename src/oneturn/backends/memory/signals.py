@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 from oneturn.core.signals import Wake
+
+logger = logging.getLogger(__name__)
 
 
 class MemorySignals:
@@ -21,7 +24,10 @@ class MemorySignals:
         with self._lock:
             wakes = list(self._wakes.get(topic, {}).values())
         for wake in wakes:
-            wake()
+            try:
+                wake()
+            except Exception:
+                logger.warning("a subscriber could not be woken", extra={"topic": topic}, exc_info=True)
 
     def subscribe(self, topic: str, wake: Wake) -> Callable[[], None]:
         """See the port."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from oneturn.backends.memory.replay import MemoryReplays
@@ -28,35 +30,35 @@ async def sqlite_backend(path: Path, *, times: BootTimes) -> Backend:
     """Open the two files of a backend: three threads with a connection each, and one that listens."""
     beside = path.with_name(f"{path.name}-leases")
 
-    def opened(file: Path, schema: str, synchronous: Synchronous) -> sqlite3.Connection:
-        connection = open_file(file, synchronous=synchronous)
-        try:
-            migrate(connection, schema=schema)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def opener(file: Path, schema: str, synchronous: Synchronous) -> Callable[[], sqlite3.Connection]:
+        def opened() -> sqlite3.Connection:
+            connection = open_file(file, synchronous=synchronous)
+            try:
+                migrate(connection, schema=schema)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
 
-    writer = Lane(lambda: opened(path, "records", "FULL"), name="records", writes=True)
-    reader = Lane(lambda: open_file(path, synchronous="FULL"), name="reads", writes=False)
-    leases = Lane(lambda: opened(beside, "leases", "NORMAL"), name="leases", writes=True)
-    lanes: list[Lane] = []
-    try:
-        for lane in (writer, reader, leases):
-            await lane.open()
-            lanes.append(lane)
-    except BaseException:
-        for lane in lanes:
-            await lane.close()
-        raise
-    signals = SqliteSignals(leases, lambda: open_file(beside, synchronous="NORMAL"), times, process=SystemIds().new())
-    signals.start()
+        return opened
 
-    async def close() -> None:
-        signals.close()
-        for lane in lanes:
-            await lane.close()
-
+    writer = Lane(opener(path, "records", "FULL"), name="records", writes=True)
+    reader = Lane(opener(path, "records", "FULL"), name="reads", writes=False)
+    lane = Lane(opener(beside, "leases", "NORMAL"), name="leases", writes=True)
+    leases = SqliteLeases(lane, times)
+    signals = SqliteSignals(lane, opener(beside, "leases", "NORMAL"), times, process=SystemIds().new())
+    parts: tuple[tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], ...] = (
+        (writer.open, writer.close),
+        (reader.open, reader.close),
+        (lane.open, lane.close),
+        (signals.open, signals.close),
+    )
+    async with AsyncExitStack() as opening:
+        for start, end in parts:
+            await start()
+            opening.push_async_callback(end)
+        await leases.prune()
+        closing = opening.pop_all()
     return Backend(
         name="sqlite",
         capabilities=frozenset(
@@ -67,10 +69,10 @@ async def sqlite_backend(path: Path, *, times: BootTimes) -> Backend:
                 Capability.TRANSACTIONAL,
             }
         ),
-        leases=SqliteLeases(leases, times),
+        leases=leases,
         records=SqliteRecords(writer, reader, times),
         signals=signals,
         replay=MemoryReplays(times),
         transactional=SqliteTransactional(times),
-        close=close,
+        close=closing.aclose,
     )

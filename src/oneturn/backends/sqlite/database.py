@@ -9,15 +9,20 @@ from typing import Literal
 from urllib.parse import unquote
 
 from oneturn.backends.sqlite.statements import script
-from oneturn.core.errors import ConfigurationError
+from oneturn.core.errors import BackendUnavailable, ConfigurationError
 
 PATIENCE = 5.0
 """Seconds that a statement waits for another process's transaction before its outcome is called unknown."""
+
+OLDEST = (3, 35)
+"""The first SQLite that has RETURNING."""
 
 SCHEMAS: dict[str, tuple[str, ...]] = {"records": ("records_0001",), "leases": ("leases_0001",)}
 """Per file, its migrations in order; the version of a file is how many of them it has."""
 
 Synchronous = Literal["FULL", "NORMAL"]
+
+_LEVELS = {"NORMAL": 1, "FULL": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +31,12 @@ class Location:
 
     records: Path
 
-    @property
-    def leases(self) -> Path:
-        """The file beside it that holds leases and signals."""
-        return self.records.with_name(f"{self.records.name}-leases")
-
 
 def locate(url: str) -> Location:
     """`sqlite:///relative.db` or `sqlite:////absolute.db`, with or without a `+driver` and a query."""
     _, _, rest = url.partition("://")
     path = unquote(rest.split("?", maxsplit=1)[0])
-    if not path.startswith("/") or path in ("/", "/:memory:"):
+    if not path.startswith("/") or path in ("/", "/:memory:") or path.startswith("/file:"):
         raise ConfigurationError(
             f"{url!r} names no file: write sqlite:///folder/file.db (relative) or sqlite:////folder/file.db (absolute); "
             "for a store that ends with the process, memory://"
@@ -49,17 +49,20 @@ def locate(url: str) -> Location:
 
 def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
     """A connection in autocommit mode, whose commits are as durable as `synchronous` says; verified."""
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise ConfigurationError(
+            f"this Python's SQLite is {sqlite3.sqlite_version}; oneturn needs {OLDEST[0]}.{OLDEST[1]} or later: "
+            "install a newer Python or a newer libsqlite3"
+        )
+    connection: sqlite3.Connection | None = None
     try:
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        level = connection.execute("PRAGMA synchronous").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if "not a database" in str(error):
-            raise ConfigurationError(f"{path} is not an SQLite database: name another file") from error
-        raise
-    if mode != "wal" or level != {"FULL": 2, "NORMAL": 1}[synchronous]:
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        mode, level = _configure(connection, synchronous)
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise _refusal(path, error) from error
+    if mode != "wal" or level != _LEVELS[synchronous]:
         connection.close()
         raise ConfigurationError(
             f"{path}: SQLite does not offer WAL with synchronous={synchronous} there (it says {mode}, {level}): is it on a "
@@ -68,31 +71,71 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
     return connection
 
 
+def _configure(connection: sqlite3.Connection, synchronous: Synchronous) -> tuple[str, int]:
+    # Asked first: a file that is in WAL already need not be locked to find out.
+    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    if mode != "wal":
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    if synchronous == "FULL":
+        # macOS: fsync alone leaves the data in the drive's cache. Elsewhere it means nothing.
+        connection.execute("PRAGMA fullfsync = 1")
+    return mode, connection.execute("PRAGMA synchronous").fetchone()[0]
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> ConfigurationError | BackendUnavailable:
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_NOTADB":
+        return ConfigurationError(f"{path} is not an SQLite database: name another file")
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+        return ConfigurationError(
+            f"{path} cannot be opened for writing ({error}): it must be a file, and this user must be allowed to write it "
+            "and to make files beside it"
+        )
+    return BackendUnavailable(f"{path}: SQLite: {error}")
+
+
 def migrate(connection: sqlite3.Connection, *, schema: str) -> None:
     """Bring a file to this version's schema, in one transaction; safe when several processes do so at once."""
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
     names = SCHEMAS[schema]
-    connection.execute("BEGIN IMMEDIATE")
     try:
-        _migrate(connection, schema, names)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.rollback()
-        raise
+        # Looked at without the write lock first: somebody's long transaction need not delay a start.
+        if _version(connection, schema, names) == len(names):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _migrate(connection, schema, names)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+    except sqlite3.Error as error:
+        raise _refusal(path, error) from error
 
 
-def _migrate(connection: sqlite3.Connection, schema: str, names: tuple[str, ...]) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS oneturn_version (version INTEGER NOT NULL)")
-    version = connection.execute("SELECT max(version) FROM oneturn_version").fetchone()[0] or 0
+def _version(connection: sqlite3.Connection, schema: str, names: tuple[str, ...]) -> int:
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'oneturn_version'"
+    if not connection.execute(known).fetchone():
+        return 0
+    version = int(connection.execute("SELECT coalesce(max(version), 0) FROM oneturn_version").fetchone()[0])
     if version > len(names):
         raise ConfigurationError(
             f"the {schema} have schema version {version}, this release of oneturn knows {len(names)}: install the release "
             "that wrote them, or a later one"
         )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, schema: str, names: tuple[str, ...]) -> None:
+    version = _version(connection, schema, names)
+    if version == len(names):
+        return  # another process was first
+    connection.execute("CREATE TABLE IF NOT EXISTS oneturn_version (version INTEGER NOT NULL)")
     for name in names[version:]:
         for statement in script(name):
             connection.execute(statement)
-    if version < len(names):
-        connection.execute("INSERT INTO oneturn_version (version) VALUES (?)", (len(names),))
+    connection.execute("INSERT INTO oneturn_version (version) VALUES (?)", (len(names),))
 
 
 def migrations() -> str:

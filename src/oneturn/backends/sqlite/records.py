@@ -100,11 +100,7 @@ class SqliteRecords:
 
     async def events(self, *, tenant: str, id: str, after: int, limit: int = 1000) -> list[Logged]:  # noqa: A002
         """See the port."""
-
-        def step(table: Table) -> list[Logged]:
-            return table.events(id, after=after, limit=limit) if table.read(tenant, id) else []
-
-        return await self._read("events", step)
+        return await self._read("events", lambda table: table.events_of(tenant, id, after=after, limit=limit))
 
     async def scope_events(
         self, *, tenant: str, scope: str, after: tuple[int, int], limit: int = 1000
@@ -141,10 +137,18 @@ class SqliteRecords:
         return int(rows[0][0]) if rows else 0
 
     async def sweep(self, retention: Retention) -> Swept:
-        """See the port."""
-        return await self._writer.run(
-            "records.sweep", lambda run: retain.sweep(run, Table(run, self._times), retention)
-        )
+        """See the port. A transaction per hundred records, so that nobody waits for a great clean-up."""
+        total, more = Swept(events=0, results=0, tombstones=0), True
+        while more:
+            part, more = await self._writer.run(
+                "records.sweep", lambda run: retain.sweep(run, Table(run, self._times), retention)
+            )
+            total = Swept(
+                events=total.events + part.events,
+                results=total.results + part.results,
+                tombstones=total.tombstones + part.tombstones,
+            )
+        return total
 
     async def erase(self, *, tenant: str, scope: str) -> int:
         """See the port."""

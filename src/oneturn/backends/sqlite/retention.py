@@ -1,4 +1,4 @@
-"""Retention: what has ended is folded, emptied and in the end forgotten."""
+"""Retention: what has ended is folded, emptied and in the end forgotten; in small bites, so that live work gets between."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from oneturn.core.event import encode, fold
 from oneturn.core.steps import Retention, Swept
 from oneturn.core.store import Execute
 
+BITE = 100
+"""Records per transaction."""
 
-def sweep(run: Execute, table: Table, retention: Retention) -> Swept:
-    """See `RecordStore.sweep`."""
-    events = results = tombstones = 0
-    oldest = min(retention.events, retention.results, retention.tombstones)
-    for execution, ended_at, expired, last_seq in run(SQL["ended_before"], (table.wall - oldest,)):
-        age = table.wall - ended_at
-        if age >= retention.tombstones:
-            table.empty(execution, last_seq=last_seq)
-            run(SQL["delete"], (execution,))
-            tombstones += 1
-        elif age >= retention.results and not expired:
-            table.empty(execution, last_seq=last_seq)
-            results += 1
-        elif age >= retention.events and not expired:
-            events += _fold(run, table, execution, last_seq=last_seq)
-    return Swept(events=events, results=results, tombstones=tombstones)
+
+def sweep(run: Execute, table: Table, retention: Retention) -> tuple[Swept, bool]:
+    """A bite of `RecordStore.sweep`; and whether there may be more."""
+    # The last stage first, and to its end: what is deleted is not folded or emptied before.
+    gone = run(SQL["ended_before"], (table.wall - retention.tombstones, BITE))
+    for (execution,) in gone:
+        table.empty(execution)
+        run(SQL["delete"], (execution,))
+    room = BITE - len(gone)
+    stale = run(SQL["unexpired_before"], (table.wall - retention.results, room))
+    for (execution,) in stale:
+        table.empty(execution)
+    room -= len(stale)
+    unfolded = run(SQL["unfolded_before"], (table.wall - retention.events, room))
+    events = sum(_fold(run, table, execution, last_seq=last_seq) for execution, last_seq in unfolded)
+    return Swept(events=events, results=len(stale), tombstones=len(gone)), len(unfolded) == room
 
 
 def _fold(run: Execute, table: Table, execution: str, *, last_seq: int) -> int:
+    run(SQL["folded"], (execution,))
     before = table.events(execution, after=0, limit=-1)[:-1]
     if not before or [logged.kind for logged in before] == [kinds.SNAPSHOT]:
         return 0
@@ -40,5 +43,5 @@ def erase(run: Execute, table: Table, *, tenant: str, scope: str) -> int:
     """See `RecordStore.erase`."""
     rows = run(SQL["final_of"], (tenant, scope))
     for (execution,) in rows:
-        table.empty(execution, last_seq=2**31)
+        table.empty(execution)
     return len(rows)

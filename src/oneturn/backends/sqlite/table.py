@@ -26,20 +26,26 @@ class Table:
     def __init__(self, run: Execute, times: BootTimes) -> None:
         self._run = run
         self._times = times
-        # Taken after the lock: the transaction has begun, or the first statement was a write.
-        self.now = times.monotonic()
-        self.wall = times.wall()
         self.boot = times.boot()
+        self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
+        self.now = self._times.monotonic()
+        self.wall = self._times.wall()
 
     # -- scopes -------------------------------------------------------------------------------------------------------
 
     def lock_scope(self, identity: Identity) -> int:
         """Lock the scope's row, making it if need be; its epoch."""
-        return int(self._run(SQL["lock_scope"], (identity.tenant, identity.scope))[0][0])
+        epoch = int(self._run(SQL["lock_scope"], (identity.tenant, identity.scope))[0][0])
+        # In somebody's own transaction this write is what waits for the lock: what was read before may be long ago.
+        self._look_at_the_clock()
+        return epoch
 
     def lock_scope_of(self, tenant: str, execution: str) -> int | None:
         """Lock the row of an execution's scope; its epoch, None if there is no such execution."""
         rows = self._run(SQL["lock_scope_of"], (tenant, execution))
+        self._look_at_the_clock()
         return int(rows[0][0]) if rows else None
 
     def raise_epoch(self, identity: Identity) -> int:
@@ -130,6 +136,11 @@ class Table:
         rows = self._run(SQL["events"], (execution, after, limit))
         return [Logged(seq=seq, kind=kind, data=data) for seq, kind, data in rows]
 
+    def events_of(self, tenant: str, execution: str, *, after: int, limit: int) -> list[Logged]:
+        """A part of its log, if it is this tenant's."""
+        rows = self._run(SQL["events_of"], (tenant, execution, execution, after, limit))
+        return [Logged(seq=seq, kind=kind, data=data) for seq, kind, data in rows]
+
     def scope_events(
         self, tenant: str, scope: str, *, after: tuple[int, int], limit: int
     ) -> list[tuple[str, int, Logged]]:
@@ -176,8 +187,8 @@ class Table:
         """See the port's `due`."""
         return self.many(SQL["lapsed"], (self.boot, self.now, limit))
 
-    def empty(self, execution: str, *, last_seq: int) -> None:
+    def empty(self, execution: str) -> None:
         """Leave a tombstone."""
         self._run(SQL["empty"], (execution,))
-        self._run(SQL["drop_events"], (execution, last_seq))
+        self._run(SQL["drop_log"], (execution,))
         self._run(SQL["drop_answers"], (execution, execution))

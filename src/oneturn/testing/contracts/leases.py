@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 
 import pytest
 
+from oneturn.core.failpoint import install
 from oneturn.core.lease import Grant, Held, Renewal
+from oneturn.testing.contracts.loops import LeaseLoopsContract
 from oneturn.testing.contracts.subject import Subject
 
 STRANGE = ("a b", "a{b}c", "a:b", "100%", "%7B", "会话🔒", "x" * 1024, "'; DROP TABLE lease; --", "a\nb")
 
 
-class LeaseStoreContract:
+class LeaseStoreContract(LeaseLoopsContract):
     """Inherit it and provide a fixture `subject`."""
+
+    @pytest.fixture
+    def failpoints(self) -> Iterator[list[str]]:
+        """The names of the failpoints that were passed: no I/O happens without one."""
+        names: list[str] = []
+
+        async def hear(name: str) -> None:
+            names.append(name)
+
+        install(hear)
+        yield names
+        install(None)
 
     async def _granted(self, subject: Subject, *keys: str, owner: str = "a", ttl: float = 10) -> Grant:
         answer = await subject.backend.leases.acquire(keys, owner=owner, ttl=ttl)
@@ -59,16 +74,35 @@ class LeaseStoreContract:
         await self._granted(subject, "k", owner="b")
 
     @pytest.mark.case("L20")
-    @pytest.mark.parametrize("ttl", [0, -1, math.nan, math.inf])
-    async def test_an_impossible_ttl_is_refused(self, subject: Subject, ttl: float) -> None:
+    @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, -math.inf])
+    async def test_an_impossible_time_is_refused_before_any_io(
+        self, subject: Subject, seconds: float, failpoints: list[str]
+    ) -> None:
         with pytest.raises(ValueError, match="ttl"):
-            await subject.backend.leases.acquire(["k"], owner="a", ttl=ttl)
+            await subject.backend.leases.acquire(["k"], owner="a", ttl=seconds)
+        with pytest.raises(ValueError, match="mark_for"):
+            await subject.backend.leases.revoke("k", mark_for=seconds)
+        assert failpoints == []
         assert await subject.backend.leases.inspect("k") is None
 
-    @pytest.mark.parametrize("keys", [[], ["k", "k"], [""]])
-    async def test_impossible_keys_are_refused(self, subject: Subject, keys: list[str]) -> None:
+    @pytest.mark.parametrize("keys", [[], ["k", "k"], [""], ["k", ""]])
+    async def test_impossible_keys_are_refused_before_any_io(
+        self, subject: Subject, keys: list[str], failpoints: list[str]
+    ) -> None:
         with pytest.raises(ValueError, match="keys"):
             await subject.backend.leases.acquire(keys, owner="a", ttl=1)
+        assert failpoints == []
+
+    async def test_any_number_of_grants_is_renewed_in_one_round_trip(
+        self, subject: Subject, failpoints: list[str]
+    ) -> None:
+        grants = [await self._granted(subject, f"k{number}") for number in range(20)]
+        failpoints.clear()
+        assert await subject.backend.leases.renew(grants) == [Renewal.KEPT] * 20
+        assert failpoints.count("leases.renew.before") <= 1
+
+    async def test_renewing_nothing_answers_nothing(self, subject: Subject) -> None:
+        assert await subject.backend.leases.renew([]) == []
 
     @pytest.mark.row("Q11")
     async def test_a_renewal_restarts_the_ttl_of_every_grant(self, subject: Subject) -> None:
@@ -134,13 +168,112 @@ class LeaseStoreContract:
         assert await leases.revoke("k", mark_for=30)
         await self._granted(subject, "k", owner="b")
 
-    async def test_fencing_tokens_grow_with_every_acquisition(self, subject: Subject) -> None:
-        tokens = []
-        for owner in "abcdef":
-            grant = await self._granted(subject, "k", owner=owner)
+    async def test_the_holder_of_a_revoked_key_learns_it_at_its_next_renewal(self, subject: Subject) -> None:
+        """Until the mark has passed; after that the key is just gone."""
+        grant = await self._granted(subject, "k")
+        await subject.backend.leases.revoke("k", mark_for=30)
+        assert await subject.backend.leases.renew([grant]) == [Renewal.REVOKED]
+        subject.elapse(29)
+        assert await subject.backend.leases.renew([grant]) == [Renewal.REVOKED]
+        assert not await subject.backend.leases.release(grant)
+        subject.elapse(2)
+        assert await subject.backend.leases.renew([grant]) == [Renewal.ABSENT]
+
+    async def test_a_mark_tells_its_owner_for_how_long_and_covers_one_key(self, subject: Subject) -> None:
+        await self._granted(subject, "k", "l")
+        await subject.backend.leases.revoke("k", mark_for=30)
+        subject.elapse(5)
+        refused = await subject.backend.leases.acquire(["l", "k"], owner="a", ttl=10)
+        assert isinstance(refused, Held)
+        assert (refused.key, round(refused.remaining, 3)) == ("k", 25.0)
+        await self._granted(subject, "l", owner="a")
+
+    async def test_a_stranger_may_take_a_marked_key_and_renew_it(self, subject: Subject) -> None:
+        late = await self._granted(subject, "k")
+        await subject.backend.leases.revoke("k", mark_for=30)
+        grant = await self._granted(subject, "k", owner="b")
+        assert await subject.backend.leases.renew([grant, late]) == [Renewal.KEPT, Renewal.FOREIGN]
+
+    @pytest.mark.row("Q14")
+    async def test_a_release_frees_what_is_still_ours_and_nothing_else(self, subject: Subject) -> None:
+        leases = subject.backend.leases
+        grant = await self._granted(subject, "k", "l", "m", ttl=10)
+        await leases.release(Grant(keys=("l",), owner="a", ttl=10, fencing_token=0))
+        await self._granted(subject, "l", owner="b")
+        assert not await leases.release(grant)
+        holders = [await leases.inspect(key) for key in ("k", "l", "m")]
+        assert [holder and holder.owner for holder in holders] == [None, "b", None]
+
+    @pytest.mark.case("L4")
+    async def test_a_release_repeated_after_a_lost_reply_leaves_the_next_holder_alone(self, subject: Subject) -> None:
+        grant = await self._granted(subject, "k")
+        assert await subject.backend.leases.release(grant)
+        await self._granted(subject, "k", owner="b")
+        assert not await subject.backend.leases.release(grant)
+        holding = await subject.backend.leases.inspect("k")
+        assert holding is not None
+        assert holding.owner == "b"
+
+    @pytest.mark.case("L21")
+    async def test_what_remains_is_never_more_than_the_ttl(self, subject: Subject) -> None:
+        grant = await self._granted(subject, "k", ttl=10)
+        for _ in range(100):
+            subject.elapse(0.05)
+            assert await subject.backend.leases.renew([grant]) == [Renewal.KEPT]
+            holding = await subject.backend.leases.inspect("k")
+            assert holding is not None
+            assert 9.999 <= holding.remaining <= 10.001
+
+    @pytest.mark.case("L33")
+    async def test_a_contender_is_told_the_holders_time_not_its_own(self, subject: Subject) -> None:
+        await self._granted(subject, "k", ttl=30)
+        answer = await subject.backend.leases.acquire(["k"], owner="b", ttl=5)
+        assert isinstance(answer, Held)
+        assert round(answer.remaining, 3) == 30
+
+    @pytest.mark.row("Q14")
+    async def test_of_many_who_ask_at_once_one_is_granted(self, subject: Subject) -> None:
+        asked = [subject.backend.leases.acquire(["k", f"own{n}"], owner=f"o{n}", ttl=10) for n in range(50)]
+        answers = await asyncio.gather(*asked)
+        (winner,) = [answer for answer in answers if isinstance(answer, Grant)]
+        for number in range(50):
+            holding = await subject.backend.leases.inspect(f"own{number}")
+            assert (holding is not None) is (winner.owner == f"o{number}")
+
+    async def test_fencing_tokens_grow_with_every_new_acquisition_however_the_last_one_ended(
+        self, subject: Subject
+    ) -> None:
+        leases, tokens = subject.backend.leases, list[int]()
+        for owner, end in (("a", "release"), ("b", "lapse"), ("c", "revoke"), ("d", "release"), ("d", "lapse")):
+            grant = await self._granted(subject, "k", "l", owner=owner)
             tokens.append(grant.fencing_token)
-            await subject.backend.leases.release(grant)
+            match end:
+                case "release":
+                    await leases.release(grant)
+                case "revoke":
+                    assert await leases.revoke("k", mark_for=60)
+                    assert await leases.revoke("l", mark_for=60)
+                case _:
+                    subject.elapse(11)
         assert tokens == sorted(set(tokens))
+
+    async def test_a_keys_token_never_falls_whatever_sets_it_was_taken_in(self, subject: Subject) -> None:
+        newest = dict[str, int]()
+        for keys in (("k",), ("l",), ("k", "l"), ("l", "k"), ("k", "m"), ("k",), ("m", "l", "k")):
+            grant = await self._granted(subject, *keys)
+            for key in keys:
+                holding = await subject.backend.leases.inspect(key)
+                assert holding is not None
+                assert holding.fencing_token == grant.fencing_token >= newest.get(key, 0)
+                newest[key] = grant.fencing_token
+
+    async def test_a_free_key_that_joins_held_ones_gets_a_new_token(self, subject: Subject) -> None:
+        """The free one may have had a later holder than the held ones: both tokens must grow past theirs."""
+        await self._granted(subject, "k", owner="a")
+        between = await self._granted(subject, "m", owner="b")
+        await subject.backend.leases.release(between)
+        grant = await self._granted(subject, "k", "m", owner="a")
+        assert grant.fencing_token > between.fencing_token
 
     @pytest.mark.row("K5")
     @pytest.mark.case("L19")
@@ -166,18 +299,3 @@ class LeaseStoreContract:
 
         await asyncio.gather(*(take(f"o{n}", ["a", "b"] if n % 2 else ["b", "a"]) for n in range(100)))
         assert len(set(done)) == 100
-
-    @pytest.mark.case("L1")
-    async def test_a_caller_cancelled_at_any_await_can_find_out_and_release(self, subject: Subject) -> None:
-        """The step may have happened: asking again as the same owner tells, and releasing leaves nothing."""
-        leases = subject.backend.leases
-        for steps in range(6):
-            asking = asyncio.ensure_future(leases.acquire(["k"], owner=f"o{steps}", ttl=60))  # noqa: TID251 - cancelled here
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-            grant = await leases.acquire(["k"], owner=f"o{steps}", ttl=60)
-            assert isinstance(grant, Grant)
-            assert await leases.release(grant)
-            assert await leases.inspect("k") is None

@@ -72,6 +72,12 @@ INSERT INTO oneturn_event (execution, seq, kind, data) VALUES (?, ?, ?, ?)
 -- execution, after, limit → seq, kind, data
 SELECT seq, kind, data FROM oneturn_event WHERE execution = ? AND seq > ? ORDER BY seq LIMIT ?
 
+-- name: events_of
+-- tenant, id, execution (the id again), after, limit → seq, kind, data, if that tenant has such a record
+SELECT seq, kind, data FROM oneturn_event
+WHERE EXISTS (SELECT 1 FROM oneturn_execution WHERE tenant = ? AND id = ?) AND execution = ? AND seq > ?
+ORDER BY seq LIMIT ?
+
 -- name: scope_events
 -- tenant, scope, epoch, epoch, seq, limit → id, epoch, seq, kind, data
 SELECT x.id, x.epoch, e.seq, e.kind, e.data
@@ -113,7 +119,7 @@ WHERE status = 'running' AND (alive_boot <> ? OR alive_until <= ?) ORDER BY aliv
 
 -- name: startable
 -- boot, now, long_ago, handlers (a JSON list), limit → the oldest queued record of each scope that nothing alive holds up
-SELECT {columns} FROM oneturn_execution AS q INDEXED BY oneturn_execution_queued
+SELECT {columns} FROM oneturn_execution AS q INDEXED BY oneturn_execution_waiting
 WHERE q.status = 'queued'
   AND NOT EXISTS (
     SELECT 1 FROM oneturn_execution AS r
@@ -121,7 +127,7 @@ WHERE q.status = 'queued'
   AND NOT EXISTS (
     SELECT 1 FROM oneturn_execution AS o
     WHERE o.tenant = q.tenant AND o.scope = q.scope AND o.status = 'queued'
-      AND (o.sequence, o.created_at) < (q.sequence, q.created_at))
+      AND (o.sequence, o.created_at, o.rowid) < (q.sequence, q.created_at, q.rowid))
   AND (q.created_at < ? OR q.handler IN (SELECT value FROM json_each(?)))
 ORDER BY q.created_at LIMIT ?
 
@@ -130,9 +136,23 @@ ORDER BY q.created_at LIMIT ?
 UPDATE oneturn_execution SET payload = NULL WHERE id IN (?, ?)
 
 -- name: ended_before
--- ended_at, limit → id, ended_at, expired, last_seq of what ended before, oldest first
-SELECT id, ended_at, expired, last_seq FROM oneturn_execution WHERE ended_at IS NOT NULL AND ended_at <= ?
-ORDER BY ended_at
+-- ended_at, limit → id of what ended before, oldest first
+SELECT id FROM oneturn_execution INDEXED BY oneturn_execution_ended
+WHERE ended_at IS NOT NULL AND ended_at <= ? ORDER BY ended_at LIMIT ?
+
+-- name: unexpired_before
+-- ended_at, limit → id of what ended before and still has its content
+SELECT id FROM oneturn_execution INDEXED BY oneturn_execution_unexpired
+WHERE expired = 0 AND ended_at IS NOT NULL AND ended_at <= ? ORDER BY ended_at LIMIT ?
+
+-- name: unfolded_before
+-- ended_at, limit → id, last_seq of what ended before and still has all of its events
+SELECT id, last_seq FROM oneturn_execution INDEXED BY oneturn_execution_unfolded
+WHERE folded = 0 AND ended_at IS NOT NULL AND ended_at <= ? ORDER BY ended_at LIMIT ?
+
+-- name: folded
+-- id: its events are one snapshot
+UPDATE oneturn_execution SET folded = 1 WHERE id = ?
 
 -- name: final_of
 -- tenant, scope → ids of final records that still have content
@@ -141,11 +161,15 @@ WHERE tenant = ? AND scope = ? AND expired = 0 AND status NOT IN ('queued', 'run
 
 -- name: empty
 -- id: a tombstone is left
-UPDATE oneturn_execution SET payload = NULL, body = x'', claims = '{}', expired = 1 WHERE id = ?
+UPDATE oneturn_execution SET payload = NULL, body = x'', claims = '{}', expired = 1, folded = 1 WHERE id = ?
 
 -- name: drop_events
 -- execution, seq: all up to that number
 DELETE FROM oneturn_event WHERE execution = ? AND seq <= ?
+
+-- name: drop_log
+-- execution: all of its events
+DELETE FROM oneturn_event WHERE execution = ?
 
 -- name: drop_answers
 -- id, id: those that it gave or was given

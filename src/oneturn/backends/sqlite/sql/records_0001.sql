@@ -36,6 +36,7 @@ CREATE TABLE oneturn_execution (
     started_at REAL,
     ended_at REAL,
     expired INTEGER NOT NULL DEFAULT 0,
+    folded INTEGER NOT NULL DEFAULT 0,
     UNIQUE (tenant, scope, subject, key)
 );
 
@@ -46,6 +47,14 @@ CREATE INDEX oneturn_execution_epoch ON oneturn_execution (tenant, scope, epoch)
 CREATE UNIQUE INDEX oneturn_execution_running ON oneturn_execution (tenant, scope) WHERE status = 'running';
 
 CREATE INDEX oneturn_execution_queued ON oneturn_execution (tenant, scope, sequence, created_at) WHERE status = 'queued';
+
+-- Queued records by age: the oldest that can start are found without looking at all that wait.
+CREATE INDEX oneturn_execution_waiting ON oneturn_execution (created_at) WHERE status = 'queued';
+
+-- A record that has passed a stage of retention leaves that stage's index, so that a sweep reads only what is due.
+CREATE INDEX oneturn_execution_unfolded ON oneturn_execution (ended_at) WHERE folded = 0 AND ended_at IS NOT NULL;
+
+CREATE INDEX oneturn_execution_unexpired ON oneturn_execution (ended_at) WHERE expired = 0 AND ended_at IS NOT NULL;
 
 CREATE INDEX oneturn_execution_ended ON oneturn_execution (ended_at) WHERE ended_at IS NOT NULL;
 
@@ -66,3 +75,5 @@ CREATE TABLE oneturn_answer (
 ) WITHOUT ROWID;
 
 CREATE INDEX oneturn_answer_order ON oneturn_answer (tenant, scope, epoch);
+
+CREATE INDEX oneturn_answer_execution ON oneturn_answer (execution);
