@@ -25,10 +25,11 @@ class Recovery:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._seen: dict[Seen, float] = {}
+        self._apart = process.settings.renew_every + process.settings.margin
 
     async def run(self) -> None:
         """Until cancelled."""
-        settings, clock = self._process.settings, self._process.clock
+        clock = self._process.clock
         retained_at = clock.monotonic()
         while True:
             try:
@@ -39,8 +40,14 @@ class Recovery:
             except Exception:
                 # One bad row must not end the recovery of all the others.
                 logger.exception("a sweep failed; the next one follows")
-            # Jitter keeps a fleet from sweeping in step.
-            await clock.sleep(settings.sweep_every * (0.75 + 0.25 * self._process.ids.jitter()))
+            await clock.sleep(self._pause())
+
+    def _pause(self) -> float:
+        """Until the next sweep: jitter keeps a fleet from sweeping in step; a second look comes when it is due."""
+        regular = self._process.settings.sweep_every * (0.75 + 0.25 * self._process.ids.jitter())
+        now = self._process.clock.monotonic()
+        second_looks = [left for first in self._seen.values() if (left := first + self._apart - now) > 0]
+        return min([regular, *(left + 0.05 for left in second_looks)])
 
     async def sweep(self) -> int:
         """Look at all lapsed records once; answers how many were ended or queued again."""
@@ -54,12 +61,12 @@ class Recovery:
         except BackendUnavailable:
             self._seen.clear()  # while the database was away nobody could vouch: begin counting again
             return 0
-        now, apart = process.clock.monotonic(), process.settings.renew_every + process.settings.margin
+        now = process.clock.monotonic()
         seen = {(record.id, record.epoch, record.alive_until): record for record in due.lapsed}
         self._seen = {key: self._seen.get(key, now) for key in seen}
         ended = 0
         for key, record in seen.items():
-            if now - self._seen[key] >= apart and not await process.request_key_held(record):
+            if now - self._seen[key] >= self._apart and not await process.request_key_held(record):
                 ended += await self._abandon(record)
         return ended
 
