@@ -185,27 +185,25 @@ def append(rows: Rows, asked: Append) -> Appended | Gone:
 
 def check(rows: Rows, *, tenant: str, execution: str, epoch: int) -> Gone | None:
     """See `TransactionalRecords.check_in`."""
-    fenced = _fenced(rows, tenant=tenant, execution=execution, epoch=epoch)
-    return fenced if isinstance(fenced, Gone) else None
-
-
-def _fenced(rows: Rows, *, tenant: str, execution: str, epoch: int) -> Record | Gone:
-    """The record, if it runs with this epoch and the epoch is the scope's."""
     current = rows.lock_scope_of(tenant, execution)
     record = rows.read(tenant, execution)
     if record is None or record.status is not Status.RUNNING or record.epoch != epoch or current != epoch:
         return Gone(record=record)
-    return record
+    return None
 
 
 def finish(rows: Rows, asked: Finish) -> Ended | Gone:
     """See `RecordStore.finish`."""
-    record = _fenced(rows, tenant=asked.tenant, execution=asked.id, epoch=asked.epoch)
-    if isinstance(record, Gone):
-        found = record.record
-        if found is None or (found.epoch, found.status, found.body) != (asked.epoch, asked.status, asked.body):
-            return record
-        return Ended(record=found, here=False)
+    gone = check(rows, tenant=asked.tenant, execution=asked.id, epoch=asked.epoch)
+    record = rows.read(asked.tenant, asked.id)
+    if gone is not None or record is None:
+        same = (
+            record is not None
+            and record.epoch == asked.epoch
+            and record.status is asked.status
+            and record.body == asked.body
+        )
+        return Ended(record=record, here=False) if record is not None and same else Gone(record=record)
     record = rows.log(record, asked.events[max(record.last_seq - asked.after, 0) :])
     if asked.status is Status.SUCCEEDED:
         old = rows.answer_of(record.message)

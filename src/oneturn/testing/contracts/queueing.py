@@ -142,12 +142,12 @@ class QueueingContract:
         self, subject: Subject
     ) -> None:
         records = subject.backend.records
-        ended, first = await subject.claimed(scope="free"), await subject.enqueued(scope="free")
-        await subject.enqueued(scope="free")
+        ended, first = await subject.claimed(scope="z, free"), await subject.enqueued(scope="z, free")
+        await subject.enqueued(scope="z, free")
         await subject.finished(ended)
         subject.elapse(1)
-        await subject.claimed(scope="lapsed", ttl=10)
-        behind_dead = await subject.enqueued(scope="lapsed")
+        await subject.claimed(scope="a, lapsed", ttl=10)
+        behind_dead = await subject.enqueued(scope="a, lapsed")
         await subject.claimed(scope="alive", ttl=600)
         await subject.enqueued(scope="alive")
         await subject.answered(scope="idle")
