@@ -241,7 +241,7 @@ def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequen
     name = column.name.lower()
     if column.args.get("db"):
         raise _Refusal("column", "Columns of other databases may not be named.")
-    if not column.table and name in _aliases(_query(scope)):
+    if _means_result(column, _query(scope)):
         return
     within: Scope | None = scope
     while within is not None:
@@ -258,6 +258,13 @@ def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequen
 
 def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
     return {name: source for name, (_, source) in scope.selected_sources.items()}
+
+
+def _means_result(column: exp.Column, query: exp.Query) -> bool:
+    """Whether it may name a result column: in SELECT, ON and WHERE that name would be a forbidden column's first."""
+    clause = column.find_ancestor(exp.Order, exp.Group, exp.Having, exp.Query)
+    named = not isinstance(clause, exp.Query) or isinstance(clause, exp.SetOperation)
+    return named and not column.table and column.name.lower() in _aliases(query)
 
 
 def _aliases(query: exp.Query) -> set[str]:

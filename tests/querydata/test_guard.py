@@ -86,6 +86,8 @@ HOSTILE = (
     "SELECT name FROM student WHERE name REGEXP 'x'",
     "SELECT password FROM student",
     "SELECT s.password FROM student AS s",
+    "SELECT password AS password FROM student",
+    "SELECT 1 AS password FROM student WHERE password > 'a'",
     "SELECT x.secret FROM (SELECT s.secret FROM student AS s) AS x",
     "SELECT rowid FROM student",
     "SELECT name FROM student WHERE id = ?",

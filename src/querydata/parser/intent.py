@@ -12,6 +12,7 @@ MOST = 200
 
 _PERSONS = ("student", "teacher")
 _OWNERS = ("student", "course", "teacher")
+_LOW_IS_GOOD = frozenset({"fail_rate"})
 _ONE_FIGURE = ("请一次只问一个指标。", "Please ask for one figure at a time.")
 _WHOLE_GPA = (
     "绩点是对一个学生的全部课程而言的；问某门课或某位教师，请用平均分或及格率。",
@@ -104,7 +105,7 @@ def _compare_grades(parts: Parts, query: Query) -> None:
 
 
 def _rank(parts: Parts, query: Query) -> None:
-    meanings = parts.meanings("rank")
+    meanings = _ends(parts.meanings("rank"), query)
     if not meanings:
         if parts.sorted_by:
             raise Unclear("请说明要排名还是分组。", "Please say whether to rank or to group.")
@@ -121,10 +122,22 @@ def _rank(parts: Parts, query: Query) -> None:
             "Please say what to rank by, such as average grade, GPA or number of students.",
         )
     query.descending = not meanings & {"lowest", "fewest", "ascending"}
+    if meanings == {"first"} and "term" in (*parts.left(), *query.groups):
+        raise Unclear(
+            "“前几个学期”是按时间还是按数值？请说最高的几个。",
+            "Do you mean the first terms in time, or the highest? Please say the highest.",
+        )
     _limit(meanings, numbers, query)
     if not parts.left() and not query.groups and _means_students(parts, query):
         parts.entities.append((0, "student"))
     _rank_whom(parts, query)
+
+
+def _ends(meanings: set[str], query: Query) -> set[str]:
+    """The worst fail rate is the highest, the worst pass rate the lowest."""
+    good, bad = ("lowest", "highest") if query.measure in _LOW_IS_GOOD else ("highest", "lowest")
+    ends = {"best": good, "worst": bad}
+    return {ends.get(meaning, meaning) for meaning in meanings}
 
 
 def _limit(meanings: set[str], numbers: list[float], query: Query) -> None:

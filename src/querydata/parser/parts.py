@@ -74,6 +74,7 @@ def parts_of(words: Sequence[Word]) -> Parts:
     if not parts.words:
         raise Unclear("请说得具体一些：要查什么？", "Please be more specific: what shall I look up?")
     _refuse_roles(words, parts)
+    _refuse_half_said(words, parts)
     _sort(parts)
     _sort_genders(parts)
     _sort_units(parts)
@@ -103,6 +104,28 @@ def _refuse_roles(words: Sequence[Word], parts: Parts) -> None:
             raise Unclear(
                 f"“{texts[0]}”在这里指谁，我不能确定。", f"I am not sure who is meant by {texts[0]!r}.", texts[0]
             )
+
+
+def _refuse_half_said(words: Sequence[Word], parts: Parts) -> None:
+    """What would be answered differently, depending on what was not said."""
+    related = {word.kind for word in words} & {"take", "teach"}
+    if related and any(word.kind == "entity" and word.meaning == "class" for word in parts.words):
+        raise Unclear(
+            "“班级”指行政班；要查课程，请说课程。",
+            "A class here is a group of students; if you mean courses, please say so.",
+        )
+    measures = parts.meanings("measure")
+    if measures & {"highest_score", "lowest_score"} and parts.of("who"):
+        raise Unclear(
+            "要查的是分数，还是得到它的学生？得分者目前不能这样问。",
+            "Do you ask for the score, or for who has it? I can only tell the score.",
+        )
+    students = any(word.kind == "entity" and word.meaning == "student" for word in parts.words)
+    if measures and "take" in related and students:
+        raise Unclear(
+            "是指这门课里的成绩，还是这些学生的全部成绩？",
+            "Do you mean the grades in this course, or all grades of these students?",
+        )
 
 
 def _refuse_unknown(words: Sequence[Word]) -> None:
