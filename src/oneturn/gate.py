@@ -21,6 +21,7 @@ from oneturn.runtime.clock import SystemClock
 from oneturn.runtime.engine import Engine
 from oneturn.runtime.handler import Handler, describe
 from oneturn.runtime.outcome import Outcome, outcome_of
+from oneturn.runtime.pool import Threads, real_threads
 from oneturn.runtime.settings import Settings
 from oneturn.runtime.turn import Turn
 from oneturn.wiring import connect
@@ -102,11 +103,12 @@ class Gate:
         ids: Ids | None = None,
         decisions: DecisionSink = log_decision,
         keeper_on: Literal["thread", "loop"] = "thread",
+        threads: Threads = real_threads,
     ) -> None:
         """Take settings (default: from the environment).
 
         The other parameters are seams for tests: an open backend, a clock that can be moved, seeded names, a sink for the
-        decision log, and a keeper on the test's own loop.
+        decision log, a keeper on the test's own loop, and worker threads whose order a simulation draws.
         """
         self.settings = settings or Settings()
         self._handlers: dict[str, Handler] = {}
@@ -118,6 +120,7 @@ class Gate:
         self._ids = ids or SystemIds()
         self._decisions = decisions
         self._keeper_on = keeper_on
+        self._threads = threads
         self._opening = asyncio.Lock()
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -153,6 +156,7 @@ class Gate:
                 ids=self._ids,
                 sink=self._decisions,
                 keeper_on=self._keeper_on,
+                threads=self._threads,
             )
             await engine.open()
         except BaseException:

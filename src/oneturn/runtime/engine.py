@@ -19,6 +19,7 @@ from oneturn.core.status import OnBusy, StopReason
 from oneturn.runtime.admission import Admission, Asked, Ticket
 from oneturn.runtime.handler import Handler
 from oneturn.runtime.keeper import KeeperHost
+from oneturn.runtime.pool import Threads, real_threads
 from oneturn.runtime.process import Process
 from oneturn.runtime.queue import Queue
 from oneturn.runtime.reader import ConversationReader, Reader, Readers
@@ -46,6 +47,7 @@ class Engine:
         ids: Ids,
         sink: DecisionSink = log_decision,
         keeper_on: Literal["thread", "loop"] = "thread",
+        threads: Threads = real_threads,
     ) -> None:
         if Capability.ATOMIC_MULTI_KEY not in leases.capabilities:
             raise ConfigurationError(
@@ -56,7 +58,13 @@ class Engine:
         self._backends = {id(backend): backend for backend in (records, leases)}
         decisions = DecisionLog(process=ids.new()[:8], clock=clock, sink=sink)
         self.process = Process(
-            settings=settings, records=records, leases=leases, clock=clock, ids=ids, decisions=decisions
+            settings=settings,
+            records=records,
+            leases=leases,
+            clock=clock,
+            ids=ids,
+            decisions=decisions,
+            threads=threads,
         )
         self.process.handlers = handlers
         self._keeper = KeeperHost(self.process.keeper, on=keeper_on)

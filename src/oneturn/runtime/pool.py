@@ -8,6 +8,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+Threads = Callable[[int], concurrent.futures.Executor]
+"""Makes so many worker threads: the seam at which a simulation puts threads whose order it draws."""
+
+
+def real_threads(size: int) -> concurrent.futures.Executor:
+    """Threads of the operating system."""
+    return concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix="oneturn-work")
+
+
 _Job = tuple["concurrent.futures.Future[Any]", Callable[[], Any]]
 
 
@@ -18,9 +27,9 @@ class WorkerPool:
     another by a few executions, not by its whole burst.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, threads: Threads = real_threads) -> None:
         self._free = size
-        self._threads = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix="oneturn-work")
+        self._threads = threads(size)
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._change = threading.Lock()
 

@@ -22,7 +22,7 @@ from oneturn.runtime.execution import Execution
 from oneturn.runtime.handler import Handler
 from oneturn.runtime.keeper import Keeper, Kept
 from oneturn.runtime.lease import Lease
-from oneturn.runtime.pool import WorkerPool
+from oneturn.runtime.pool import Threads, WorkerPool, real_threads
 from oneturn.runtime.settings import Settings
 from oneturn.runtime.supervisor import Supervisor
 
@@ -33,7 +33,15 @@ class Process:
     """One process's share of the system. `records` and `leases` may come from two backends."""
 
     def __init__(
-        self, *, settings: Settings, records: Backend, leases: Backend, clock: Clock, ids: Ids, decisions: DecisionLog
+        self,
+        *,
+        settings: Settings,
+        records: Backend,
+        leases: Backend,
+        clock: Clock,
+        ids: Ids,
+        decisions: DecisionLog,
+        threads: Threads = real_threads,
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -52,7 +60,7 @@ class Process:
             check_every=settings.check_every,
             margin=settings.margin,
         )
-        self.pool = WorkerPool(settings.worker_threads)
+        self.pool = WorkerPool(settings.worker_threads, threads=threads)
         self.handlers: dict[str, Handler] = {}
         self.executions: dict[str, Execution] = {}
         self.accepting = True
