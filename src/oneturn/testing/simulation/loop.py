@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import heapq
 import random
+import threading
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any
 
-HOST: ContextVar[str] = ContextVar("oneturn.simulated_host", default="")
-"""The host that the running code belongs to; "" is the outside world, which is never paused."""
+LANE: ContextVar[str] = ContextVar("oneturn.simulated_lane", default="")
+"""Whose code is running: "h0" (a process's event loop), "h0/keeper" or "h0/work" (its threads); "" is the outside world."""
+
+
+def host_of(lane: str) -> str:
+    """The process that a lane belongs to; "" for the outside world, which is never paused."""
+    return lane.partition("/")[0]
+
+
+def lane_context(lane: str) -> Context:
+    """A fresh context of this lane."""
+    context = contextvars.Context()
+    context.run(LANE.set, lane)
+    return context
 
 
 class Stuck(Exception):
@@ -25,27 +39,49 @@ class _NoFiles:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Runs one ready handle at a time, drawn from the seed among the hosts that are not paused."""
+    """Runs one ready handle at a time, drawn from the seed among the lanes that are not paused."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self._draw = random.Random(seed).random  # noqa: S311 - reproducible on purpose
         self._now = 0.0
         self._selector = _NoFiles()
-        self._paused: dict[str, None] = {}
+        self._paused: dict[str, int] = {}
+        self._own_thread = threading.get_ident()
+        self.borrowed: Context | None = None
+        """The context of the worker thread that runs now, while this loop waits for it."""
         self.steps = 0
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._now
 
-    def pause(self, host: str) -> None:
-        """Run nothing of this host until `resume`: a stopped process, a long collection, a suspended machine."""
-        self._paused[host] = None
+    def pause(self, *lanes: str) -> None:
+        """Run nothing of these lanes until each was resumed as often as it was paused."""
+        for lane in lanes:
+            self._paused[lane] = self._paused.get(lane, 0) + 1
 
-    def resume(self, host: str) -> None:
+    def resume(self, *lanes: str) -> None:
         """See `pause`."""
-        self._paused.pop(host, None)
+        for lane in lanes:
+            if self._paused.get(lane, 0) > 1:
+                self._paused[lane] -= 1
+            else:
+                self._paused.pop(lane, None)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+        """As ever; a process's keeper gets a lane of its own, as it has a thread of its own in production."""
+        if name == "keeper" and context is not None:
+            context.run(LANE.set, f"{context.get(LANE, '')}/keeper")
+        return super().create_task(coro, name=name, context=context)
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As ever; what a worker thread calls belongs to that thread's lane."""
+        if context is None and threading.get_ident() != self._own_thread:
+            context = self.borrowed
+        return super().call_soon(callback, *args, context=context)
 
     # -- what BaseEventLoop leaves to its children --------------------------------------------------------------------
 
@@ -56,51 +92,46 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return
 
     def _run_once(self) -> None:
-        self._move_due_timers()
-        index = self._choose()
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        while scheduled and (scheduled[0]._cancelled or scheduled[0]._when <= self._now):  # noqa: SLF001
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False  # noqa: SLF001 - as BaseEventLoop does
+            if not handle._cancelled:  # noqa: SLF001
+                ready.append(handle)
+        index = self._choose(ready)
         if index is None:
-            while self._scheduled and self._scheduled[0]._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001
-                heapq.heappop(self._scheduled)  # type: ignore[attr-defined]
-            if not self._scheduled:  # type: ignore[attr-defined]
+            if not scheduled:
                 raise Stuck
-            self._now = max(self._now, self._scheduled[0]._when)  # type: ignore[attr-defined]  # noqa: SLF001
+            self._now = max(self._now, scheduled[0]._when)  # noqa: SLF001
             return
-        ready = self._ready  # type: ignore[attr-defined]
         handle = ready[index]
         del ready[index]
         self.steps += 1
-        if not handle._cancelled:  # noqa: SLF001 - as BaseEventLoop does
+        if not handle._cancelled:  # noqa: SLF001
             handle._run()  # noqa: SLF001
 
-    def _move_due_timers(self) -> None:
-        scheduled = self._scheduled  # type: ignore[attr-defined]
-        while scheduled and scheduled[0]._when <= self._now:  # noqa: SLF001
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False  # noqa: SLF001
-            self._ready.append(handle)  # type: ignore[attr-defined]
-
-    def _choose(self) -> int | None:
-        ready = self._ready  # type: ignore[attr-defined]
+    def _choose(self, ready: Any) -> int | None:
         if not self._paused:
-            return self.random.randrange(len(ready)) if ready else None
-        able = [place for place, handle in enumerate(ready) if handle._context.get(HOST) not in self._paused]  # noqa: SLF001
-        return self.random.choice(able) if able else None
+            return int(self._draw() * len(ready)) if ready else None
+        able = [place for place, handle in enumerate(ready) if handle._context.get(LANE, "") not in self._paused]  # noqa: SLF001
+        return able[int(self._draw() * len(able))] if able else None
 
 
 class LoopClock:
-    """The loop's time as a `Clock`; the wall clock may be stepped."""
+    """The loop's time as a `Clock`; `offset` and `wall_offset` may be stepped, as a server's clock is."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
-        self.offset = 1_800_000_000.0
+        self.offset = 0.0
+        self.wall_offset = 1_800_000_000.0
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""
-        return self._loop.time()
+        return self._loop._now + self.offset  # noqa: SLF001 - asked some hundred times a step
 
     def wall(self) -> float:
         """See `Clock.wall`."""
-        return self._loop.time() + self.offset
+        return self._loop.time() + self.wall_offset
 
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""

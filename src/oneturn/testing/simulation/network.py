@@ -1,23 +1,31 @@
-"""The network between a host and the stores: delays, losses, late and doubled deliveries, and outages."""
+"""The network between a process and the servers: delays, losses, late and doubled deliveries, and outages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oneturn.core.backend import Backend
 from oneturn.core.errors import BackendUnavailable
-from oneturn.core.signals import Signals, Wake
+from oneturn.core.signals import Wake
 from oneturn.testing.link import Crashed
-from oneturn.testing.simulation.loop import SimulatedLoop
+from oneturn.testing.simulation.loop import SimulatedLoop, lane_context
+from oneturn.testing.simulation.servers import PORTS, Port, Servers
+
+OUTSIDE = lane_context("")
+
+KINDS = ("lost", "reply_lost", "late", "doubled", "slow", "signals_lost")
+"""What the network may do to a call; each can be switched off."""
 
 
 @dataclass(slots=True)
 class Weather:
     """How bad the network is; all probabilities are per call."""
 
+    draw: random.Random
     lost: float = 0.02
     """The request never arrives."""
     reply_lost: float = 0.02
@@ -27,115 +35,151 @@ class Weather:
     doubled: float = 0.02
     """It is delivered twice."""
     delay: float = 0.02
-    """Seconds, the mean of most calls."""
+    """Seconds, the mean of most calls, each way."""
     slow: float = 0.01
     """The share of calls that take a hundred times as long."""
     signals_lost: float = 0.1
-    away: set[str] = field(default_factory=set)
-    """Ports that answer nobody now."""
-    faults: int = 0
-    """How many calls were hit so far."""
+    hits: dict[str, int] = field(default_factory=dict)
+    """How many calls were hit so far, by kind."""
 
     def calm(self) -> None:
         """Heal everything."""
-        self.lost = self.reply_lost = self.late = self.doubled = self.slow = self.signals_lost = 0.0
-        self.away.clear()
+        for kind in KINDS:
+            setattr(self, kind, 0.0)
+
+    def strikes(self, kind: str, chance: float) -> bool:
+        """Draw; counted if so."""
+        if chance and self.draw.random() < chance:
+            self.hits[kind] = self.hits.get(kind, 0) + 1
+            return True
+        return False
+
+    def trip(self) -> float:
+        """How long one way takes."""
+        mean = self.delay * (100 if self.strikes("slow", self.slow) else 1)
+        return self.draw.expovariate(1 / mean)
+
+    @property
+    def faults(self) -> int:
+        """All that were hit."""
+        return sum(self.hits.values())
+
+
+async def _nowhere(_: str) -> None:
+    return
 
 
 class Wire:
-    """One host's connections. `cut` kills it: whatever it still calls raises `Crashed`."""
+    """One process's connections. Once `cut` its process is dead: whatever it still calls raises `Crashed`."""
 
-    def __init__(self, backend: Backend, loop: SimulatedLoop, weather: Weather) -> None:
-        self._backend = backend
-        self._loop = loop
+    def __init__(
+        self,
+        host: str,
+        *,
+        servers: Servers,
+        loop: SimulatedLoop,
+        weather: Weather,
+        boundary: Callable[[str], Awaitable[None]] = _nowhere,
+    ) -> None:
+        self.host = host
         self.weather = weather
         self.cut = False
-        self.late: set[asyncio.Task[Any]] = set()
+        self._servers = servers
+        self._loop = loop
+        self._boundary = boundary
 
     def backend(self) -> Backend:
-        """The ports as this host sees them."""
+        """The ports as this process sees them."""
 
         async def close() -> None:
             return
 
-        return replace(
-            self._backend,
-            leases=_Port(self, "leases", self._backend.leases),
-            records=_Port(self, "records", self._backend.records),
-            replay=_Port(self, "replay", self._backend.replay),
-            signals=_Signals(self, self._backend.signals),
-            close=close,
+        ports: dict[str, Any] = {port: _Port(self, port) for port in PORTS}
+        return replace(self._servers.backend, **ports, signals=_Signals(self, self._servers), close=close)
+
+    async def call(self, port: Port, method: str, asked: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """Send one call through the weather. What has left arrives, whatever becomes of the process meanwhile."""
+        await self._boundary(f"{port}.{method}.sent")
+        if self.cut:
+            raise Crashed
+        loop, weather = self._loop, self.weather
+        answer: asyncio.Future[Any] = loop.create_future()
+        patience = weather.draw.uniform(0.1, 2.0)
+        lost, late = weather.strikes("lost", weather.lost), weather.strikes("late", weather.late)
+        if lost or late:
+            loop.call_later(patience, self._give_up, answer, context=OUTSIDE)
+        if not lost:
+            trip = patience + weather.draw.uniform(0.0, 5.0) if late else weather.trip()
+            loop.call_later(trip, self._arrive, answer, port, method, asked, named, context=OUTSIDE)
+        got = await answer
+        if self.cut:
+            raise Crashed
+        await self._boundary(f"{port}.{method}.heard")
+        return got
+
+    def _arrive(
+        self, answer: asyncio.Future[Any], port: Port, method: str, asked: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> None:
+        servers, weather = self._servers, self.weather
+        if port in servers.away:
+            self._loop.call_later(weather.draw.uniform(0.1, 2.0), self._give_up, answer, context=OUTSIDE)
+            return
+        try:
+            got = servers.apply(self.host, port, method, asked, named)
+            if weather.strikes("doubled", weather.doubled):
+                got = servers.apply(self.host, port, method, asked, named)
+        except ValueError as error:
+            self._settle(answer, servers.generation[port], port, error)
+            return
+        if weather.strikes("reply_lost", weather.reply_lost):
+            self._loop.call_later(weather.draw.uniform(0.1, 2.0), self._give_up, answer, context=OUTSIDE)
+            return
+        self._loop.call_later(
+            weather.trip(), self._settle, answer, servers.generation[port], port, got, context=OUTSIDE
         )
 
-    async def call(self, port: str, step: Callable[[], Any]) -> Any:
-        """Send one call through the weather."""
-        if self.cut:
-            raise Crashed
-        draw, weather = self._loop.random, self.weather
-        if port in weather.away or draw.random() < weather.lost:
-            return await self._unheard(None)
-        await asyncio.sleep(self._delay())
-        if draw.random() < weather.late:
-            return await self._unheard(step)
-        answer = await step()
-        if draw.random() < weather.doubled:
-            weather.faults += 1
-            answer = await step()
-        await asyncio.sleep(self._delay())
-        if self.cut:
-            raise Crashed
-        if draw.random() < weather.reply_lost:
-            return await self._unheard(None)
-        return answer
+    def _settle(self, answer: asyncio.Future[Any], generation: int, port: Port, got: Any) -> None:
+        if generation != self._servers.generation[port]:
+            self._give_up(answer)
+        elif not answer.done():
+            if isinstance(got, Exception):
+                answer.set_exception(got)
+            else:
+                answer.set_result(got)
 
-    async def _unheard(self, step: Callable[[], Any] | None) -> Any:
-        self.weather.faults += 1
-        if step is not None:
-            task = self._loop.create_task(self._later(step))
-            self.late.add(task)
-            task.add_done_callback(self.late.discard)
-        await asyncio.sleep(self._loop.random.uniform(0.1, 2.0))
-        if self.cut:
-            raise Crashed
-        raise BackendUnavailable("no answer came")
+    def _give_up(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.done():
+            answer.set_exception(BackendUnavailable("no answer came"))
 
-    async def _later(self, step: Callable[[], Any]) -> None:
-        await asyncio.sleep(self._loop.random.uniform(0.0, 5.0))
-        await step()
-
-    def _delay(self) -> float:
-        mean = self.weather.delay * (100 if self._loop.random.random() < self.weather.slow else 1)
-        return self._loop.random.expovariate(1 / mean)
+    def publish(self, topic: str) -> None:
+        """Lost, or delivered after a moment."""
+        weather = self.weather
+        if not self.cut and not weather.strikes("signals_lost", weather.signals_lost):
+            self._loop.call_later(
+                weather.draw.expovariate(1 / weather.delay), self._servers.signals.publish, topic, context=OUTSIDE
+            )
 
 
 class _Port:
-    def __init__(self, wire: Wire, name: str, port: Any) -> None:
+    """Any port: each of its methods is a call over the wire."""
+
+    def __init__(self, wire: Wire, name: Port) -> None:
         self._wire = wire
         self._name = name
-        self._port = port
 
     def __getattr__(self, method: str) -> Any:
-        real = getattr(self._port, method)
+        async def call(*asked: Any, **named: Any) -> Any:
+            return await self._wire.call(self._name, method, asked, named)
 
-        async def call(*arguments: Any, **named: Any) -> Any:
-            return await self._wire.call(self._name, lambda: real(*arguments, **named))
-
+        setattr(self, method, call)
         return call
 
 
 class _Signals:
-    def __init__(self, wire: Wire, signals: Signals) -> None:
-        self._wire = wire
-        self._signals = signals
-
-    def publish(self, topic: str) -> None:
-        """Lost, or delivered after a moment."""
-        loop, weather = self._wire._loop, self._wire.weather  # noqa: SLF001 - one noun, two classes
-        if self._wire.cut or loop.random.random() < weather.signals_lost:
-            weather.faults += 1
-            return
-        loop.call_later(loop.random.expovariate(1 / weather.delay), self._signals.publish, topic)
+    def __init__(self, wire: Wire, servers: Servers) -> None:
+        self.publish = wire.publish
+        self._servers = servers
 
     def subscribe(self, topic: str, wake: Wake) -> Callable[[], None]:
-        """As it is."""
-        return self._signals.subscribe(topic, wake)
+        """As it is: who listens is known at once."""
+        return self._servers.signals.subscribe(topic, wake)

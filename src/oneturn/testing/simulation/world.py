@@ -1,25 +1,24 @@
-"""The world of one run: several hosts of the real runtime on one store, a nemesis, clients, and what all of them saw."""
+"""The world of one run: several processes of the real runtime on shared servers, a nemesis, and what all of them saw."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel
-
-from oneturn.backends.memory import MemoryLeases, memory_backend
 from oneturn.core.decision import Decision
-from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped, TurnFailed
-from oneturn.core.identity import Principal
 from oneturn.core.ids import SeededIds
-from oneturn.gate import Gate, Handle
+from oneturn.core.status import Status
+from oneturn.core.steps import Abandon, Claim, Start
+from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
-from oneturn.runtime.turn import Turn
-from oneturn.testing.link import Crashed
-from oneturn.testing.simulation.loop import HOST, LoopClock, SimulatedLoop
-from oneturn.testing.simulation.network import Weather, Wire
+from oneturn.testing.evidence import Belief, Bounds, Evidence, Final, Incident, Left, Step
+from oneturn.testing.simulation.host import Host
+from oneturn.testing.simulation.loop import SimulatedLoop
+from oneturn.testing.simulation.nemesis import Nemesis
+from oneturn.testing.simulation.network import KINDS, Weather
+from oneturn.testing.simulation.servers import Servers
 
 SETTINGS = Settings(
     records="memory://",
@@ -29,260 +28,209 @@ SETTINGS = Settings(
     run_limit=40,
     check_every=2,
     sweep_every=3,
-    grace=0,
+    grace=2,
     hard_deadline=5,
-    queue_limit=3,
+    queue_limit=4,
+    worker_threads=2,
 )
 
 
-class Ask(BaseModel):
-    """A simulated message."""
+class World:
+    """See the module. `without` names items of the plan that are left out: that is how a failure is shrunk."""
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """The work was entered: by whom, under which right, and with which history."""
-
-    turn: str
-    epoch: int
-    host: str
-    time: float
-    history: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a client was told about one key."""
-
-    tenant: str
-    scope: str
-    key: str
-    sent: str
-    word: str
-    turn: str = ""
-    body: str = ""
-
-
-@dataclass(slots=True)
-class Saw:
-    """Everything that was observed from outside; the checker reads it."""
-
-    entries: list[Entry] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
-    read: dict[str, list[list[int]]] = field(default_factory=dict)
-    """Turn → the event ids that each reader was given, in order."""
-    decisions: list[Decision] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
-    """Keys that were held when everything had ended."""
-    faults: int = 0
-
-
-class Host:
-    """One process: a gate on the shared store, behind a wire of its own."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self.name = name
-        self._world = world
-        self.wire = Wire(world.backend, world.loop, world.weather)
-        self.gate = Gate(
-            SETTINGS,
-            backend=self.wire.backend(),
-            clock=world.clock,
-            ids=world.ids,
-            decisions=world.saw.decisions.append,
-            keeper_on="loop",
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        *,
+        seed: int,
+        hosts: int = 3,
+        settings: Settings = SETTINGS,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.loop = loop
+        self.seed = seed
+        self.settings = settings
+        self.without = without
+        self.ids = SeededIds(self.stream("ids").randrange(2**62))
+        self.servers = Servers(loop)
+        self.servers.watch = self._believers
+        self.servers.seen = self._believed
+        self.weather = self._weather()
+        self.nemesis = Nemesis(self)
+        self.evidence = Evidence(
+            bounds=Bounds(
+                ttl=settings.ttl,
+                renew_every=settings.renew_every,
+                margin=settings.margin,
+                check_every=settings.check_every,
+                sweep_every=settings.sweep_every,
+                run_limit=settings.run_limit,
+                hard_deadline=settings.hard_deadline,
+            ),
+            steps=self.servers.journal,
         )
-        self.handlers = {name: world.declare(self.gate, name) for name in ("abandon", "rerun")}
+        self.asked = self.admissions = 0
+        self.declare: Callable[[Gate], None] = lambda gate: None  # noqa: ARG005
+        self.hosts: list[Host] = []
+        self.dead: list[Host] = []
+        self._how_many = hosts
+        self._number = 0
+
+    def stream(self, name: str) -> random.Random:
+        """Randomness of its own for each part, so that leaving one out changes the others as little as can be."""
+        return random.Random(f"{self.seed}/{name}")  # noqa: S311 - reproducible on purpose
+
+    def _weather(self) -> Weather:
+        draw = self.stream("weather")
+        severity = draw.choice((0.0, 0.3, 1.0, 1.0))
+        weather = Weather(draw=draw)
+        for kind in KINDS:
+            setattr(weather, kind, 0.0 if f"network {kind}" in self.without else getattr(weather, kind) * severity)
+        return weather
+
+    # -- processes ----------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Start it: everything that it does from here on carries its name."""
+        """Start the processes."""
+        for _ in range(self._how_many):
+            self.hosts.append(await self._start())
 
-        async def begin() -> None:
-            HOST.set(self.name)
-            await self.gate.__aenter__()
-
-        await asyncio.get_running_loop().create_task(begin())
-
-    async def kill(self) -> None:
-        """As `kill -9`."""
-        self.wire.cut = True
-        process = self.gate.engine.process
-        self._world.loop.resume(self.name)
-        await process.supervisor.close()
-        process.pool.close()
-
-
-class World:
-    """See the module."""
-
-    def __init__(self, loop: SimulatedLoop, *, hosts: int = 3) -> None:
-        self.loop = loop
-        self.clock = LoopClock(loop)
-        self.ids = SeededIds(loop.random.randrange(2**62))
-        self.backend = memory_backend(clock=self.clock)
-        self.weather = Weather()
-        self.saw = Saw()
-        self._number = hosts
-        self.hosts = [Host(self, f"h{number}") for number in range(hosts)]
-
-    def declare(self, gate: Gate, name: str) -> Callable[..., Any]:
-        """A handler whose answer tells what it was asked, and that writes down how it was entered."""
-        loop, saw = self.loop, self.saw
-
-        async def work(turn: Turn[Ask]) -> str:
-            history = tuple(message.turn for message in await turn.history(limit=1000))
-            host = HOST.get()
-            entry = Entry(turn=turn.id, epoch=turn.epoch, host=host, time=loop.time(), history=history)
-            saw.entries.append(entry)
-            for number in range(loop.random.randrange(4)):
-                await asyncio.sleep(loop.random.expovariate(1.0))
-                turn.check()
-                turn.text(f"{number} ")
-            return f"answer to {turn.payload.text}"
-
-        gate.turn(name, client_may=("reject",), recovery=name)(work)  # type: ignore[arg-type]
-        return work
-
-    # -- clients ------------------------------------------------------------------------------------------------------
-
-    async def client(self, number: int) -> None:
-        """Asks, asks again, asks other things under the same key, cancels, watches; from changing hosts."""
-        draw = self.loop.random
-        await asyncio.sleep(draw.uniform(0, 30))
-        tenant, scope, key = draw.choice(("a", "b")), draw.choice(("s", "t")), f"k{draw.randrange(12)}"
-        sent = f"{key}" if draw.random() < 0.9 else f"other {number}"  # noqa: PLR2004 - a tenth reuses the key
-        for _ in range(6):
-            if await self.ask(tenant=tenant, scope=scope, key=key, sent=sent):
-                return
-            await asyncio.sleep(draw.expovariate(0.5))
-
-    async def ask(self, *, tenant: str, scope: str, key: str, sent: str, patient: bool = False) -> bool:  # noqa: PLR0911 - one per outcome
-        """One attempt; True if its answer was final."""
-        draw, host = self.loop.random, self.loop.random.choice(self.hosts)
-        told = self._teller(tenant, scope, key, sent)
-        try:
-            handle = await host.gate.ask(
-                host.handlers["rerun" if key.endswith("3") else "abandon"],
-                Ask(text=sent),
-                conversation=scope,
-                key=key,
-                principal=Principal(tenant=tenant, subject="u"),
-                on_busy="reject" if key.endswith("5") else "enqueue",
-            )
-            if patient:
-                return told(handle, await handle.result())
-            if draw.random() < 0.15:  # noqa: PLR2004 - so many change their mind
-                await asyncio.sleep(draw.expovariate(1.0))
-                await handle.cancel()
-            if draw.random() < 0.5:  # noqa: PLR2004 - half of them watch
-                return await self._watch(handle, told)
-            return told(handle, await handle.result(wait=draw.uniform(0, 60)))
-        except (Crashed, asyncio.CancelledError, BackendUnavailable, ConfigurationError, TimeoutError):
-            return False  # its host died, is closed, or did not answer: ask again
-        except Stopped as stopped:
-            return told(handle, stopped.reason.value, word="stopped")
-        except TurnFailed as failed:
-            return told(handle, failed.code, word="failed")
-        except Refused as refused:
-            told(None, refused.reason, word="refused")
-            return refused.reason == "key-reused"
-        except ResultUnavailable as gone:
-            return told(None, gone.turn, word="unavailable")
-
-    def _teller(self, tenant: str, scope: str, key: str, sent: str) -> Callable[..., bool]:
-        def tell(handle: Handle[Any] | None, body: str, *, word: str = "succeeded") -> bool:
-            self.saw.told.append(
-                Told(
-                    tenant=tenant,
-                    scope=scope,
-                    key=key,
-                    sent=sent,
-                    word=word,
-                    turn=handle.id if handle else "",
-                    body=body,
-                )
-            )
-            return True
-
-        return tell
-
-    async def _watch(self, handle: Handle[Any], told: Callable[..., bool]) -> bool:
-        seen: list[int] = []
-        self.saw.read.setdefault(handle.id, []).append(seen)
-        async with asyncio.timeout(120):
-            while True:
-                async for event in handle.events(after=seen[-1] if seen else 0):
-                    seen.append(event.id)
-                    if event.kind == "succeeded":
-                        return told(handle, event.data["result"])
-                    if event.kind in ("failed", "stopped", "abandoned"):
-                        return True
-                    if self.loop.random.random() < 0.1:  # noqa: PLR2004 - the stream drops
-                        break
-
-    # -- the nemesis --------------------------------------------------------------------------------------------------
-
-    async def nemesis(self) -> None:
-        """Kills, pauses, empties and cuts off, for as long as the clients are at work."""
-        draw = self.loop.random
-        for _ in range(draw.randrange(3, 9)):
-            await asyncio.sleep(draw.uniform(0.5, 8))
-            self.saw.faults += 1
-            fault = draw.choice((self._kill, self._pause, self._empty, self._evict, self._outage))
-            await fault()
-
-    async def _kill(self) -> None:
-        place = self.loop.random.randrange(len(self.hosts))
-        await self.hosts[place].kill()
+    async def _start(self) -> Host:
+        host = Host(self, f"h{self._number}")
         self._number += 1
-        self.hosts[place] = Host(self, f"h{self._number}")
-        await self.hosts[place].open()
+        self.declare(host.gate)
+        await host.start()
+        return host
 
-    async def _pause(self) -> None:
-        host = self.loop.random.choice(self.hosts)
-        self.loop.pause(host.name)
-        await asyncio.sleep(SETTINGS.ttl * self.loop.random.uniform(0.3, 2.5))
-        self.loop.resume(host.name)
+    async def replace(self, host: Host) -> None:
+        """A fresh process instead of one that has ended."""
+        fresh = await self._start()
+        self.dead.append(host)
+        self.hosts[self.hosts.index(host)] = fresh
 
-    def _keys(self) -> dict[str, Any]:
-        leases = self.backend.leases
-        assert isinstance(leases, MemoryLeases)  # noqa: S101 - the simulated store is the reference
-        return leases._keys._entries  # noqa: SLF001 - the nemesis sits inside of the server
+    def host_named(self, name: str) -> Host | None:
+        """The process of this name, if it was not replaced."""
+        return next((host for host in self.hosts if host.name == name), None)
 
-    async def _empty(self) -> None:
-        self._keys().clear()
+    def handlers(self, host: Host) -> dict[str, Any]:
+        """What a process has registered, by name."""
+        return {name: handler.function for name, handler in host.gate._handlers.items()}  # noqa: SLF001 - as its own test would
 
-    async def _evict(self) -> None:
-        keys = sorted(self._keys())
-        if keys:
-            del self._keys()[self.loop.random.choice(keys)]
+    def decided(self, host: Host, decision: Decision) -> None:
+        """A line of a process's decision log."""
+        self.evidence.decisions.append(decision)
 
-    async def _outage(self) -> None:
-        port = self.loop.random.choice(("leases", "records"))
-        self.weather.away.add(port)
-        await asyncio.sleep(self.loop.random.uniform(0.5, 6))
-        self.weather.away.discard(port)
+    # -- who believes what --------------------------------------------------------------------------------------------
 
-    # -- one run ------------------------------------------------------------------------------------------------------
+    def _believers(self, port: str, method: str, asked: Any) -> list[tuple[Host, Any, float]]:
+        """Before a step that may end or outbid somebody: which attempts believe that they may go on."""
+        if port == "leases" and method == "acquire":
+            wanted = frozenset(asked)
+            return [
+                (host, execution, self._vouched(execution))
+                for host, execution in self._executions()
+                if wanted.intersection(execution.lease.grant.keys)
+            ]
+        dead = asked.id if isinstance(asked, Abandon) else asked.dead if isinstance(asked, Claim | Start) else None
+        if dead is None:
+            return []
+        return [
+            (host, execution, self._vouched(execution))
+            for host, execution in self._executions()
+            if execution.record.id == dead
+        ]
 
-    async def run(self, *, clients: int) -> None:
-        """Open, storm, heal, let everything end, ask every scope once more, and close."""
-        for host in self.hosts:
-            await host.open()
-        storm = asyncio.get_running_loop().create_task(self.nemesis())
-        await asyncio.gather(*(self.client(number) for number in range(clients)))
-        await storm
-        self.saw.faults += self.weather.faults
+    def _executions(self) -> list[tuple[Host, Any]]:
+        return [
+            (host, execution)
+            for host in self.hosts
+            if host.alive and host.gate.running
+            for execution in host.process.executions.values()
+            if execution.lease.stopping is None
+        ]
+
+    def _vouched(self, execution: Any) -> float:
+        record = self.servers.records.table.records.get(execution.record.id)
+        if record is None or record.status is not Status.RUNNING or record.epoch != execution.record.epoch:
+            return -1.0
+        return record.alive_until - self.servers.clocks["records"].monotonic()
+
+    def _believed(self, step: Step, kept: list[tuple[Host, Any, float]]) -> None:
+        if not kept:
+            return
+        holders = self.servers.holders()
+        self.evidence.beliefs.extend(
+            Belief(
+                step=step.seq,
+                time=step.time,
+                host=host.name,
+                turn=execution.record.id,
+                epoch=execution.record.epoch or 0,
+                keys={key: holders.get(key, "") for key in execution.lease.grant.keys},
+                owner=execution.lease.grant.owner,
+                vouched=vouched,
+            )
+            for host, execution, vouched in kept
+            if step.method != "acquire" or step.named["owner"] != execution.lease.grant.owner
+        )
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    async def heal(self) -> None:
+        """From here on nothing is done to the system any more."""
+        if self.weather.faults:
+            self.evidence.incidents.append(
+                Incident(kind="network", target="all", time=0.0, until=self.loop.time())
+            )
         self.weather.calm()
-        await asyncio.sleep(4 * (SETTINGS.run_limit + SETTINGS.ttl))
-        for tenant in ("a", "b"):
-            for scope in ("s", "t"):
-                await self.ask(tenant=tenant, scope=scope, key="last", sent="last", patient=True)
-        await asyncio.sleep(2)
-        now = self.clock.monotonic()
-        self.saw.held.extend(key for key, entry in self._keys().items() if entry.owner and entry.until > now)
-        await asyncio.sleep(SETTINGS.run_limit + 3 * SETTINGS.ttl)
+        self.evidence.healed_at = self.loop.time()
+
+    async def quiet(self, *, bound: float) -> bool:
+        """Whether every record was final, and nobody worked any more, within `bound` seconds."""
+        until = self.loop.time() + bound
+        while self.loop.time() < until:
+            table = self.servers.records.table
+            if all(record.status.final for record in table.records.values()) and not any(
+                host.process.executions for host in self.hosts
+            ):
+                return True
+            await asyncio.sleep(0.5)
+        return False
+
+    def keys_left(self) -> None:
+        """Nobody works: whoever still holds a key has forgotten it."""
+        self.evidence.left += [
+            Left(what="key", name=key, where=owner, when="idle") for key, owner in self.servers.holders().items()
+        ]
+
+    async def close(self) -> None:
+        """End every process in good order, and see what stays behind."""
         for host in self.hosts:
-            await host.gate.__aexit__(None, None, None)
+            self.evidence.left += await host.drain()
+        await asyncio.sleep(1)
+        evidence = self.evidence
+        for host in (*self.dead, *self.hosts):
+            evidence.left += host.threads_left()
+        mine = asyncio.current_task()
+        evidence.left += [
+            Left(what="task", name=name, where="", when="closed")
+            for name in sorted(task.get_name() for task in asyncio.all_tasks(self.loop) if task is not mine)
+        ]
+        evidence.left += [
+            Left(what="subscription", name=topic, where="", when="closed")
+            for topic in sorted(self.servers.signals.topics)
+        ]
+        table = self.servers.records.table
+        evidence.finals = {
+            record.id: Final(
+                record=record,
+                events=tuple(table.events[record.id]),
+                answered_by=table.answers.get(record.message, ""),
+            )
+            for record in table.records.values()
+        }
+
+    @property
+    def faults(self) -> int:
+        """All that were done: planned ones, and calls that the network hit."""
+        return self.nemesis.struck + self.weather.faults

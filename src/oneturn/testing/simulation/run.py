@@ -1,0 +1,123 @@
+"""One seed, from the first step to the last: open, storm, heal, let everything end, ask everything once more, close, judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from oneturn.core import failpoint
+from oneturn.testing.checker import check
+from oneturn.testing.evidence import Evidence, Violation
+from oneturn.testing.simulation.loop import SimulatedLoop
+from oneturn.testing.simulation.network import KINDS
+from oneturn.testing.simulation.workload import SCOPES, TENANTS, Question, Workload
+from oneturn.testing.simulation.world import World
+
+CLIENTS = 48
+FAULTS = 10
+STORM = 40.0
+"""Virtual seconds in which faults begin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one seed gave."""
+
+    seed: int
+    violations: tuple[Violation, ...]
+    admissions: int
+    """Decided ones: started, queued, attached, replayed or refused."""
+    faults: int
+    hosts: int
+    steps: int
+    boundaries: dict[str, int]
+    """How often each failpoint, and each end of a call, was reached."""
+    plan: tuple[str, ...]
+    """What was done, item by item; an item's name is what comes before its colon."""
+    trace: tuple[str, ...]
+    """The decision log in short: equal for equal seeds."""
+    evidence: Evidence = field(repr=False)
+
+
+Judge = Callable[[Evidence], Sequence[Violation]]
+
+
+def run_seed(seed: int, *, without: frozenset[str] = frozenset(), judge: Judge = check) -> Run:
+    """Run one seed, leaving out the plan's items named by `without`."""
+    loop = SimulatedLoop(seed)
+    asyncio.set_event_loop(loop)
+    world = World(loop, seed=seed, without=without)
+    before = failpoint.install(world.nemesis.boundary)
+    try:
+        plan = loop.run_until_complete(_run(world))
+        return Run(
+            seed=seed,
+            violations=tuple(judge(world.evidence)),
+            admissions=world.admissions,
+            faults=world.faults,
+            hosts=world._number,  # noqa: SLF001 - one package
+            steps=loop.steps,
+            boundaries=world.nemesis.boundaries,
+            plan=tuple(plan),
+            trace=tuple(f"{d.time:.6f} {d.process} {d.event} {d.execution} {d.epoch}" for d in world.evidence.decisions),
+            evidence=world.evidence,
+        )
+    finally:
+        failpoint.install(before)
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _run(world: World) -> list[str]:
+    settings = world.settings
+    workload = Workload(world, clients=CLIENTS)
+    world.declare = workload.declare
+    await world.open()
+    clients = {name: act for name, act in workload.clients().items() if name not in world.without}
+    faults = [fault for fault in world.nemesis.plan(most=FAULTS, length=STORM) if fault.name not in world.without]
+    storm = world.loop.create_task(world.nemesis.run(faults))
+    await asyncio.gather(*(act() for act in clients.values()))
+    await storm
+    await world.heal()
+    await world.quiet(bound=2 * settings.run_limit + 4 * settings.ttl)
+    await _ask_again(world, workload)
+    await world.quiet(bound=settings.run_limit + settings.ttl)
+    await asyncio.sleep(1)
+    world.keys_left()
+    await world.close()
+    network = [f"network {kind}: {world.weather.hits[kind]} times" for kind in KINDS if kind in world.weather.hits]
+    return [*(str(fault) for fault in faults), *network, *(f"{name}:" for name in clients)]
+
+
+async def _ask_again(world: World, workload: Workload) -> None:
+    """Every scope serves a fresh question; whatever was told before is told again, by any process."""
+    draw, bound = world.stream("final"), world.settings.ttl + 1
+
+    async def fresh(tenant: str, scope: str) -> None:
+        began = world.loop.time()
+        question = Question(tenant=tenant, subject="u", scope=scope, key="l2", text="last")
+        told = await workload.ask(question, draw, final=True)
+        slow = world.loop.time() - began > bound + 8  # what the work itself takes, at most
+        if told is None or told.word != "succeeded" or slow:
+            world.evidence.unserved.append(f"{tenant}/{scope}: {told.word if told else None}")
+
+    await asyncio.gather(*(fresh(tenant, scope) for tenant in TENANTS for scope in SCOPES))
+    for question in _told(world):
+        await workload.ask(question, draw, final=True)
+
+
+def _told(world: World) -> list[Question]:
+    known = {
+        Question(
+            tenant=told.tenant,
+            subject=told.subject,
+            scope=told.scope,
+            key=told.key,
+            text=told.sent.partition("|")[0],
+            regenerate=None if (turn := told.sent.partition("|")[2]) == "None" else turn,
+        ): None
+        for told in world.evidence.told
+        if told.word == "succeeded"
+    }
+    return list(known)

@@ -1,0 +1,313 @@
+"""The workload: handlers of every kind, and clients that retry, reuse keys, cancel, watch, leave, regenerate and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped, TurnFailed
+from oneturn.core.event import TERMINAL, Event
+from oneturn.core.identity import Principal
+from oneturn.gate import Gate, Handle
+from oneturn.runtime.turn import Turn
+from oneturn.testing.evidence import ConversationRead, Entry, Read, Told
+from oneturn.testing.simulation.host import Dropped, Host
+from oneturn.testing.simulation.loop import LANE, host_of
+from oneturn.testing.simulation.threads import sleep
+
+if TYPE_CHECKING:
+    from oneturn.testing.simulation.world import World
+
+TENANTS, SCOPES, KEYS = ("a", "b"), ("s", "t", "u"), 14
+PIECES = ("0 ", "1 ", "2 ", "3 ")
+
+
+class Ask(BaseModel):
+    """A simulated message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A logical request: asked again, it is the same in every part."""
+
+    tenant: str
+    subject: str
+    scope: str
+    key: str
+    text: str
+    regenerate: str | None = None
+
+    @property
+    def handler(self) -> str:
+        """The key decides who answers, so that a retry asks the same one."""
+        return ("abandon", "abandon", "rerun", "rerun", "thread", "fails")[_number(self.key) % 6]
+
+    @property
+    def on_busy(self) -> Any:
+        """The key decides this, too."""
+        return "reject" if _number(self.key) % 5 == 0 else "enqueue"
+
+    @property
+    def expected(self) -> bytes:
+        """What an answer must say."""
+        return json.dumps(f"{self.tenant} {self.text}").encode()
+
+
+def _number(key: str) -> int:
+    return int(key.strip("klr") or 0)
+
+
+class Workload:
+    """What a world does when nobody brings a scenario."""
+
+    def __init__(self, world: World, *, clients: int) -> None:
+        self._world = world
+        self._clients = clients
+
+    # -- handlers -----------------------------------------------------------------------------------------------------
+
+    def declare(self, gate: Gate) -> None:
+        """Handlers whose answers tell what they were asked, and which write down how they were entered."""
+        for name, work, recovery in (
+            ("abandon", self._answer, "abandon"),
+            ("rerun", self._answer, "rerun"),
+            ("thread", self._in_a_thread, "abandon"),
+            ("fails", self._fails, "abandon"),
+        ):
+            gate.turn(name, client_may=("reject",), recovery=recovery)(_named(work, name))  # type: ignore[arg-type]
+
+    async def _answer(self, turn: Turn[Ask]) -> str:
+        draw = self._enter(turn, tuple(message.turn for message in await turn.history(limit=1000)))
+        for piece in PIECES[: draw.randrange(5)]:
+            await asyncio.sleep(draw.expovariate(1.0))
+            turn.check()
+            turn.text(piece)
+            if draw.random() < 0.1:  # noqa: PLR2004 - so many want to be sure
+                await turn.flush()
+        return f"{turn.principal.tenant} {turn.payload.text}"
+
+    def _in_a_thread(self, turn: Turn[Ask]) -> str:
+        draw = self._enter(turn, None, host=host_of(LANE.get()))
+        for piece in PIECES[: draw.randrange(5)]:
+            # One in thirty hangs for longer than a TTL, without asking whether it may go on.
+            hangs = draw.random() < 0.03  # noqa: PLR2004
+            sleep(draw.uniform(0, 1.5 * self._world.settings.ttl) if hangs else draw.expovariate(1.0))
+            if not hangs:
+                turn.check()
+            turn.text(piece)
+        return f"{turn.principal.tenant} {turn.payload.text}"
+
+    async def _fails(self, turn: Turn[Ask]) -> str:
+        draw = self._enter(turn, tuple(message.turn for message in await turn.history(limit=1000)))
+        await asyncio.sleep(draw.expovariate(1.0))
+        turn.emit("step", {"name": "half"})
+        if draw.random() < 0.5:  # noqa: PLR2004 - half of them
+            raise TurnFailed("no answer this time", code="no-answer")
+        return f"{turn.principal.tenant} {turn.payload.text}"
+
+    def _enter(self, turn: Turn[Ask], history: tuple[str, ...] | None, *, host: str = "") -> random.Random:
+        world = self._world
+        entry = Entry(
+            turn=turn.id, epoch=turn.epoch, host=host or host_of(LANE.get()), time=world.loop.time(), history=history
+        )
+        world.evidence.entries.append(entry)
+        return world.stream(f"work {turn.principal.tenant} {turn.conversation} {turn.key} {turn.epoch}")
+
+    # -- clients ------------------------------------------------------------------------------------------------------
+
+    def clients(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Name → what it does, in the order in which they are told of."""
+        kinds: tuple[Callable[[random.Random], Awaitable[None]], ...] = (self._asker,) * 10 + (
+            self._listener,
+            self._operator,
+        )
+        made: dict[str, Callable[[], Awaitable[None]]] = {}
+        for number in range(self._clients):
+            name = f"client {number}"
+            draw = self._world.stream(name)
+            made[name] = lambda act=draw.choice(kinds), draw=draw: act(draw)  # type: ignore[misc]
+        return made
+
+    async def _asker(self, draw: random.Random) -> None:
+        """Asks one question, again and again, of one process after another, until its answer is final."""
+        await asyncio.sleep(draw.uniform(0, 30))
+        key = f"k{draw.randrange(KEYS)}"
+        question = Question(
+            tenant=draw.choice(TENANTS),
+            subject="v" if draw.random() < 0.2 else "u",  # noqa: PLR2004 - a fifth is somebody else
+            scope=draw.choice(SCOPES),
+            key=key,
+            text=key if draw.random() < 0.9 else f"{key} otherwise {draw.randrange(9)}",  # noqa: PLR2004 - a tenth reuses the key
+        )
+        told = await self.until_told(question, draw)
+        if told is not None and told.word == "succeeded" and draw.random() < 0.15:  # noqa: PLR2004 - so many want another answer
+            again = Question(
+                tenant=question.tenant,
+                subject=question.subject,
+                scope=question.scope,
+                key=f"{key}r",
+                text=question.text,
+                regenerate=told.turn,
+            )
+            await self.until_told(again, draw)
+
+    async def until_told(self, question: Question, draw: random.Random, *, tries: int = 6) -> Told | None:
+        """Ask until told something final."""
+        for _ in range(tries):
+            if (told := await self.ask(question, draw)) is not None:
+                return told
+            await asyncio.sleep(draw.expovariate(0.5))
+        return None
+
+    async def ask(self, question: Question, draw: random.Random, *, final: bool = False) -> Told | None:
+        """One attempt at one process; None if nothing final came of it."""
+        host = draw.choice(self._world.hosts)
+        leaves = not final and draw.random() < 0.2  # noqa: PLR2004 - a fifth leaves soon
+        patience = 300.0 if final else draw.expovariate(1.0) if leaves else 70.0
+        try:
+            told = await host.request(self._attempt(host, question, draw, final=final), patience=patience)
+        except (Dropped, BackendUnavailable, ConfigurationError, TimeoutError):
+            return None  # it died, is closed, or did not answer: ask again
+        if told.word in ("busy", "limit", "draining", "not-regenerable"):
+            return None
+        return told
+
+    async def _attempt(self, host: Host, question: Question, draw: random.Random, *, final: bool) -> Told:  # noqa: PLR0911 - one per outcome
+        world = self._world
+        world.asked += 1
+
+        def tell(word: str, body: bytes = b"", turn: str = "") -> Told:
+            told = Told(
+                tenant=question.tenant,
+                subject=question.subject,
+                scope=question.scope,
+                key=question.key,
+                sent=f"{question.text}|{question.regenerate}",
+                word=word,
+                time=world.loop.time(),
+                turn=turn,
+                body=body,
+                expected=question.expected if word == "succeeded" else None,
+                final=final,
+            )
+            world.evidence.told.append(told)
+            return told
+
+        handle: Handle[Any] | None = None
+        try:
+            handle = await host.gate.ask(
+                world.handlers(host)[question.handler],
+                Ask(text=question.text),
+                conversation=question.scope,
+                key=question.key,
+                principal=Principal(tenant=question.tenant, subject=question.subject),
+                on_busy=question.on_busy,
+                regenerate=question.regenerate,
+            )
+            world.admissions += 1
+            if not final and draw.random() < 0.12:  # noqa: PLR2004 - so many change their mind
+                await asyncio.sleep(draw.expovariate(1.0))
+                await handle.cancel()
+            if not final and draw.random() < 0.4:  # noqa: PLR2004 - so many watch
+                await self._watch(host, handle, draw)
+            result = await handle.result(wait=None if final else draw.uniform(0, 60))
+            return tell("succeeded", json.dumps(result, ensure_ascii=False).encode(), handle.id)
+        except Stopped as stopped:
+            return tell("stopped", stopped.reason.value.encode(), handle.id if handle else "")
+        except TurnFailed as failed:
+            return tell("failed", failed.code.encode(), handle.id if handle else "")
+        except Refused as refused:
+            world.admissions += 1
+            return tell(refused.reason, turn=refused.turn or "")
+        except ResultUnavailable as gone:
+            world.admissions += handle is None
+            return tell(gone.why, turn=gone.turn)
+
+    async def _watch(self, host: Host, handle: Handle[Any], draw: random.Random) -> None:
+        """Read its events, dropping and resuming, to the terminal one or until bored."""
+        read = Read(turn=handle.id, host=host.name)
+        self._world.evidence.reads.append(read)
+        while True:
+            async for event in handle.events(after=read.events[-1].id if read.events else 0):
+                read.events.append(Event(id=event.id, kind=event.kind, data=event.data))
+                if event.kind in TERMINAL:
+                    return
+                if draw.random() < 0.1:  # noqa: PLR2004 - the stream drops
+                    break
+            else:
+                return
+            if draw.random() < 0.1:  # noqa: PLR2004 - and so many do not come back
+                return
+
+    async def _listener(self, draw: random.Random) -> None:
+        """A page that follows a whole conversation, from one process and then from another."""
+        await asyncio.sleep(draw.uniform(0, 20))
+        read = ConversationRead(tenant=draw.choice(TENANTS), scope=draw.choice(SCOPES))
+        self._world.evidence.conversations.append(read)
+        for _ in range(draw.randrange(1, 5)):
+            host = draw.choice(self._world.hosts)
+            try:
+                await host.request(self._listen(host, read, draw), patience=draw.uniform(1, 40))
+            except (Dropped, BackendUnavailable, ConfigurationError):
+                continue
+
+    async def _listen(self, host: Host, read: ConversationRead, draw: random.Random) -> None:
+        after = (read.events[-1][1], read.events[-1][2].seq) if read.events else None
+        async with host.gate.engine.conversation(tenant=read.tenant, scope=read.scope, after=after) as reader:
+            for _ in range(draw.randrange(3, 40)):
+                for told in await reader.next(self._world.settings.check_every):
+                    if told.epoch is not None:
+                        read.events.append((told.turn, told.epoch, told.event))
+
+    async def _operator(self, draw: random.Random) -> None:
+        """Looks at what is there, sweeps, and forgets a conversation that others do not use."""
+        await asyncio.sleep(draw.uniform(0, 30))
+        host = draw.choice(self._world.hosts)
+        try:
+            await host.request(self._operate(host, draw), patience=draw.uniform(1, 60))
+        except (Dropped, BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped):
+            return
+
+    async def _operate(self, host: Host, draw: random.Random) -> None:
+        engine, world = host.gate.engine, self._world
+        await engine.ready()
+        await engine.recovery.retain()
+        handle = await host.gate.ask(
+            world.handlers(host)["abandon"],
+            Ask(text="soon forgotten"),
+            conversation="z",
+            key=f"k{draw.randrange(6)}",
+            principal=Principal(tenant="a", subject="u"),
+        )
+        await engine.position(handle.ticket.record)
+        await engine.turns(tenant="a", scope="z")
+        await handle.outcome(wait=draw.uniform(0, 10))
+        await host.gate.forget(tenant="a", conversation="z")
+
+
+def _named(work: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same work as a function of its own, so that one function can be two handlers."""
+    if asyncio.iscoroutinefunction(work):
+
+        async def answer(turn: Turn[Ask]) -> str:
+            answered: str = await work(turn)
+            return answered
+
+        named: Callable[..., Any] = answer
+    else:
+
+        def in_a_thread(turn: Turn[Ask]) -> str:
+            answered: str = work(turn)
+            return answered
+
+        named = in_a_thread
+    named.__name__ = name
+    return named
