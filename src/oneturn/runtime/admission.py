@@ -70,10 +70,10 @@ class Admission:
                     # The same request is being admitted or runs. Wait for its record, or for the key; then look again.
                     await bell.wait(min(got.remaining, process.settings.check_every, 0.25))
                     continue
-            await failpoint("admission.leased")
             lease, kept = got
             started = False
             try:
+                await failpoint("admission.leased")
                 claimed_at, answer = await self._claim(asked, owner=owner)
                 if isinstance(answer, Claimed):
                     process.execute(answer, lease=lease, kept=kept, claimed_at=claimed_at)

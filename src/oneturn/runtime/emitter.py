@@ -125,6 +125,7 @@ class Emitter:
         except Exception:
             # What is pending travels with the final commit; whoever waits for a flush is told.
             logger.exception("events could not be logged", extra={"turn": self._record.id})
+        finally:
             self.close(None)
 
     async def _run(self) -> None:

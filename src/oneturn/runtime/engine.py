@@ -99,23 +99,28 @@ class Engine:
         began = process.clock.monotonic()
         try:
             await self._until_idle(settings.grace)
+            process.stopping = StopReason.SHUTDOWN
             for execution in tuple(process.executions.values()):
                 execution.lease.stop(StopReason.SHUTDOWN)
             left = settings.hard_deadline - (process.clock.monotonic() - began)
             await self._until_idle(max(left, 0.1))
         finally:
-            # Reached when the caller is cancelled, too: nothing of this process stays behind.
-            await process.supervisor.close(keep="keeper")
-            await self._keeper.stop()
-            await process.supervisor.close()
-            process.pool.close()
-            for backend in self._backends.values():
-                await backend.close()
+            # Reached when the caller is cancelled, too, and not cut short by a second time: nothing of this process stays.
+            await process.supervisor.finish(self._end(), name="end")
+
+    async def _end(self) -> None:
+        process = self.process
+        await process.supervisor.close(keep="keeper")
+        await self._keeper.stop()
+        await process.supervisor.close()
+        process.pool.close()
+        for backend in self._backends.values():
+            await backend.close()
 
     async def _until_idle(self, seconds: float) -> None:
         clock = self.process.clock
         end = clock.monotonic() + seconds
-        while (tasks := self.process.supervisor.named("observer ", "admission ")) and (
+        while (tasks := self.process.supervisor.named("observer ", "admission ", "start ")) and (
             left := end - clock.monotonic()
         ) > 0:
             await settled(tasks[0], clock, left)

@@ -48,6 +48,8 @@ class Execution:
         self._followed: list[concurrent.futures.Future[Any] | asyncio.Future[Any]] = []
         self._work: asyncio.Future[Any] | None = None
         self._fence: Fence | None = None
+        self.observed = False
+        """Whether `run` has begun."""
         self.emitter = Emitter(
             self.record,
             records=process.records,
@@ -117,6 +119,7 @@ class Execution:
         Cancelled: the record is left as it is, its vouchers lapse, and a sweeper abandons it. Dies: the same.
         """
         process, record = self._process, self.record
+        self.observed = True
         listen = process.signals.subscribe(stop_topic(record.id), lambda: process.keeper.look(self._kept))
         emitting = process.supervisor.spawn(self.emitter.run(), name=f"emitter {record.id}")
         try:
@@ -128,12 +131,18 @@ class Execution:
             await self._finalised(*outcome)
             await failpoint("execution.finish.after")
             await self._real_end()
+        except BaseException:
+            # Nobody observes the work any more: it must not go on as if it were leased.
+            self.lease.lose(StopReason.LEASE_LOST)
+            raise
         finally:
             listen()
             emitting.cancel()
             process.keeper.remove(self._kept)
-            await failpoint("execution.release.before")
-            await process.release(self.lease)
+            try:
+                await failpoint("execution.release.before")
+            finally:
+                await process.release(self.lease)
 
     async def _outcome(self) -> Outcome:
         if self._handler is None:
@@ -154,6 +163,8 @@ class Execution:
                 ),
                 None,
             )
+        if (reason := self.lease.stopping) is not None:
+            return _stopped(reason)  # a stop starts nothing
         turn = Turn(self, payload=payload, unanswered=self._unanswered(payload))
         self._work = self._start(turn, self._handler)
         self.lease.on_stop(self._cancel_work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -237,9 +238,10 @@ class KeeperHost:
         self._stop: Callable[[], object] = lambda: None
         self._task: asyncio.Task[None] | None = None
         self._over: asyncio.Future[None] | None = None
+        self._stopping = False
 
     async def start(self, spawn: Callable[..., asyncio.Task[None]]) -> None:
-        """Return once the keeper listens."""
+        """Return once the keeper listens; cancelled before that, it is stopped again."""
         loop = asyncio.get_running_loop()
         ready = loop.create_future()
 
@@ -257,13 +259,19 @@ class KeeperHost:
 
             serve = threading.Thread(target=self._serve, args=(is_ready, is_over), name="oneturn-keeper", daemon=True)
             serve.start()
-        await ready
+        try:
+            await ready
+        except BaseException:
+            await self.stop()
+            raise
 
     def _serve(self, is_ready: Callable[[], None], is_over: Callable[[], None]) -> None:
         async def main() -> None:
             task, loop = asyncio.current_task(), asyncio.get_running_loop()
             assert task is not None  # noqa: S101 - a running coroutine has a task
             self._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+            if self._stopping:  # told before there was anything to stop
+                return
             await self.keeper.run(is_ready)
 
         try:
@@ -277,8 +285,10 @@ class KeeperHost:
 
     async def stop(self) -> None:
         """End it and wait for its end."""
-        self._stop()
+        self._stopping = True
+        with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+            self._stop()
         if self._over is not None:
-            await self._over
+            await asyncio.shield(self._over)
         elif self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -64,6 +65,8 @@ class Process:
         self.handlers: dict[str, Handler] = {}
         self.executions: dict[str, Execution] = {}
         self.accepting = True
+        self.stopping: StopReason | None = None
+        """Once set, whatever is started is told at once."""
         self._decisions = decisions
 
     def transactional(self) -> TransactionalRecords:
@@ -89,6 +92,28 @@ class Process:
         return answer
 
     async def _acquire(self, keys: tuple[str, ...], *, owner: str, run_limit: float) -> tuple[Lease, Kept] | Held:
+        # Cancelled on the way, the outcome is learnt all the same, and then given back: a hasty release could overtake the
+        # acquire that it should undo.
+        left = asyncio.Event()
+        taking = self.supervisor.spawn(
+            self._take(keys, owner=owner, run_limit=run_limit, left=left),
+            name=f"acquire {owner}",
+            judged=True,
+            whole=True,
+        )
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            left.set()
+            if taking.done() and not taking.cancelled() and taking.exception() is None:
+                got = taking.result()  # it had come, but not been heard of
+                if not isinstance(got, Held):
+                    self.supervisor.spawn(self.give_back(*got), name=f"give back {owner}", whole=True)
+            raise
+
+    async def _take(
+        self, keys: tuple[str, ...], *, owner: str, run_limit: float, left: asyncio.Event
+    ) -> tuple[Lease, Kept] | Held:
         asked_at, ttl = self.clock.monotonic(), self.settings.ttl
         answer = await self.persistently(
             lambda: self.leases.acquire(keys, owner=owner, ttl=ttl), bound=self.settings.check_every
@@ -96,7 +121,10 @@ class Process:
         if isinstance(answer, Held):
             return answer
         lease = self.leased(answer, asked_at=asked_at, limit_at=asked_at + run_limit)
-        return lease, self.keeper.add(lease)
+        kept = self.keeper.add(lease)
+        if left.is_set():
+            await self.give_back(lease, kept)
+        return lease, kept
 
     def leased(self, grant: Grant, *, asked_at: float, limit_at: float | None) -> Lease:
         """A grant as a lease: counted from before the request left, so that our deadline can only be early."""
@@ -111,6 +139,14 @@ class Process:
     async def release(self, lease: Lease) -> None:
         """Free its keys; a store that is away frees them by their TTL."""
         lease.released()
+        try:
+            await self._release(lease)
+        except asyncio.CancelledError:
+            # It may not have happened. Once more, by itself: a key that is somebody else's by now is not touched.
+            self.supervisor.spawn(self._release(lease), name=f"release {lease.grant.owner}", whole=True)
+            raise
+
+    async def _release(self, lease: Lease) -> None:
         try:
             await self.persistently(lambda: self.leases.release(lease.grant), bound=lease.grant.ttl / 2)
         except BackendUnavailable:
@@ -152,15 +188,19 @@ class Process:
         record = claimed.record
         vouch = Vouch(tenant=record.identity.tenant, id=record.id, epoch=record.epoch or 0, ttl=self.settings.ttl)
         self.keeper.vouch(kept, vouch, asked_at=claimed_at)
+        if self.stopping is not None:
+            lease.stop(self.stopping)
         execution = Execution(claimed, handler=self.handlers.get(record.handler), lease=lease, kept=kept, process=self)
         self.executions[record.id] = execution
         self.decide("started", record, handler=record.handler, attempt=record.attempt)
         task = self.supervisor.spawn(execution.run(), name=f"observer {record.id}")
-        task.add_done_callback(lambda _: self._over(record, execution))
+        task.add_done_callback(lambda _: self._over(record, execution, kept))
         self.announce(record)
         return execution
 
-    def _over(self, record: Record, execution: Execution) -> None:
+    def _over(self, record: Record, execution: Execution, kept: Kept) -> None:
+        if not execution.observed:  # cancelled before its first step, which would have given its keys back
+            self.supervisor.spawn(self.give_back(execution.lease, kept), name=f"give back {record.id}", whole=True)
         if self.executions.get(record.id) is execution:
             del self.executions[record.id]
 
@@ -181,7 +221,13 @@ class Process:
                 return
 
     async def stop_record(self, record: Record, reason: StopReason) -> Record | None:
-        """End a record from outside, wherever it runs; answers how it stands then."""
+        """End a record from outside, wherever it runs; answers how it stands then.
+
+        A caller that is cancelled leaves a stop that goes on: its end must be told, or the work would learn of it late.
+        """
+        return await self.supervisor.finish(self._stop_record(record, reason), name=f"stop {record.id}")
+
+    async def _stop_record(self, record: Record, reason: StopReason) -> Record | None:
         step = Stop(tenant=record.identity.tenant, id=record.id, reason=reason)
         answer = await self.persistently(lambda: self.records.stop(step), bound=self.settings.check_every)
         after = answer.record

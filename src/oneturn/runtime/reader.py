@@ -178,10 +178,11 @@ class ConversationReader:
     async def _take(self) -> list[ConversationEvent]:
         records = await self._turns()
         self.idle = not any(not record.status.final for record in records)
-        told = self._unnumbered(records)
         rows = await self._process.records.scope_events(tenant=self._tenant, scope=self._scope, after=self.after)
         for _, epoch, event in rows:
             self.after = (epoch, event.seq)
+        # Marked as told only now: a call that is cancelled, or not answered, has told nothing.
+        told = self._unnumbered(records)
         return told + [ConversationEvent(turn=turn, epoch=epoch, event=event) for turn, epoch, event in rows]
 
     def _unnumbered(self, records: list[Record]) -> list[ConversationEvent]:
