@@ -154,6 +154,9 @@ class Execution:
                 ),
                 None,
             )
+        if (reason := self.lease.stopping) is not None:
+            # The answer to the claim was heard too late: a sweeper may have given this record up. Begin nothing.
+            return _stopped(reason)
         turn = Turn(self, payload=payload, unanswered=self._unanswered(payload))
         self._work = self._start(turn, self._handler)
         self.lease.on_stop(self._cancel_work)
