@@ -8,8 +8,19 @@ of real stores against the same steps of the model.
 from __future__ import annotations
 
 from oneturn.testing.model.configurations import CONFIGURATIONS, PLANTED, Planted
+from oneturn.testing.model.conform import conform
 from oneturn.testing.model.explore import Exploration, explore, replay
 from oneturn.testing.model.state import Configuration
 from oneturn.testing.model.switches import Switch
 
-__all__ = ["CONFIGURATIONS", "PLANTED", "Configuration", "Exploration", "Planted", "Switch", "explore", "replay"]
+__all__ = [
+    "CONFIGURATIONS",
+    "PLANTED",
+    "Configuration",
+    "Exploration",
+    "Planted",
+    "Switch",
+    "conform",
+    "explore",
+    "replay",
+]

@@ -230,7 +230,7 @@ def finish(
     row = scope.rows[number]
     if row is None:
         return scope, Answer(GONE, number)
-    if row.status not in OPEN and (row.epoch, row.status, row.body) == (epoch, status, body):
+    if epoch and row.status not in OPEN and (row.epoch, row.status, row.body) == (epoch, status, body):
         if wrong is Switch.TERMINAL_TWICE:
             scope = put(scope, number, last_seq=row.last_seq + 1, terminal=row.terminal + 1)
         return scope, Answer(ENDED, number, 0)
