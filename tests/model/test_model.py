@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oneturn.testing.model import CONFIGURATIONS, PLANTED, Configuration, Planted, Switch, explore, invariants, replay
+from oneturn.testing.model import Configuration, Planted, Switch, explore, invariants, replay
 from oneturn.testing.model import __main__ as program
+from oneturn.testing.model.configurations import CONFIGURATIONS, PLANTED
 from oneturn.testing.model.explore import mover
 
 BY_SWITCH = {planted.switch: planted for planted in PLANTED}
