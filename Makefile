@@ -6,7 +6,7 @@ HOST ?= 127.0.0.1
 SEEDS ?= 500
 BASE ?= 1
 
-.PHONY: serve test check contract sim zoo setup setup-tests lock format
+.PHONY: serve test check contract sim zoo model setup setup-tests lock format
 
 serve:            ## QueryData on http://127.0.0.1:8000 (PORT= to change)
 	@tools/setup.sh run
@@ -30,6 +30,9 @@ sim: setup        ## SEEDS= seeds from BASE= under the simulation; exit 1 on a v
 
 zoo: setup        ## every planted bug is found
 	@$(PY) -m pytest tests/simulation -k planted
+
+model: setup      ## the protocol's model: exhausted as it is, refuted with each planted design error
+	@$(PY) -m oneturn.testing.model
 
 format: setup
 	@$(PY) -m ruff check --fix . ; $(PY) -m ruff format .

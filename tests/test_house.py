@@ -46,7 +46,7 @@ def test_nothing_runs_in_the_default_executor_and_nothing_sleeps_on_a_thread() -
 
 def test_time_comes_from_clocks() -> None:
     clocks = {"runtime/clock.py", "backends/times.py", "backends/sqlite/times.py"}
-    clocks |= {"testing/simulation/__main__.py"}  # says how fast it ran
+    clocks |= {"testing/simulation/__main__.py", "testing/model/__main__.py"}  # say how fast they ran
     clocks |= {"backends/sqlite/lane.py"}  # how long a thread waits for a file lock is no decision of the runtime's
     assert _found(r"\btime\.(time|monotonic|clock_gettime|perf_counter)", except_in=clocks) == []
 

@@ -164,7 +164,8 @@ class Execution:
                 None,
             )
         if (reason := self.lease.stopping) is not None:
-            return _stopped(reason)  # a stop starts nothing
+            # The answer to the claim was heard too late: a sweeper may have given this record up. Begin nothing.
+            return _stopped(reason)
         turn = Turn(self, payload=payload, unanswered=self._unanswered(payload))
         self._work = self._start(turn, self._handler)
         self.lease.on_stop(self._cancel_work)

@@ -165,12 +165,13 @@ class Process:
     async def precede(self, step: Callable[[str | None, str | None], Awaitable[T | Lapsed]]) -> tuple[float, T]:
         """Take a step `(dead, alive)` that may meet a lapsed record: see whether its request key is held, and say so.
 
-        Answers (the instant before the deciding step was sent, its answer).
+        Answers (the instant before the first try was sent, its answer): any try may be the one that was applied, however
+        late it arrived, and those after it are only told so.
         """
         dead: str | None = None
         alive: str | None = None
+        asked_at = self.clock.monotonic()
         while True:
-            asked_at = self.clock.monotonic()
             # Only a write under the row's lock settles an unknown step: the same owner is told the same again.
             answer = await self.persistently(partial(step, dead, alive), bound=self.settings.check_every)
             await failpoint("process.preceded")
