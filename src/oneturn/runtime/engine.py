@@ -91,10 +91,8 @@ class Engine:
         began = process.clock.monotonic()
         try:
             await self._until_idle(settings.grace)
-            for execution in tuple(process.executions.values()):
-                execution.lease.stop(StopReason.SHUTDOWN)
             left = settings.hard_deadline - (process.clock.monotonic() - began)
-            await self._until_idle(max(left, 0.1))
+            await self._until_idle(max(left, 0.1), stop=True)
         finally:
             # Reached when the caller is cancelled, too: nothing of this process stays behind.
             await process.supervisor.close(keep="keeper")
@@ -104,12 +102,17 @@ class Engine:
             for backend in self._backends.values():
                 await backend.close()
 
-    async def _until_idle(self, seconds: float) -> None:
-        clock = self.process.clock
+    async def _until_idle(self, seconds: float, *, stop: bool = False) -> None:
+        """Until nothing that was begun is under way; `stop` tells what runs, and what still gets to run, to end."""
+        process, clock = self.process, self.process.clock
         end = clock.monotonic() + seconds
-        while (tasks := self.process.supervisor.named("observer ", "admission ")) and (
-            left := end - clock.monotonic()
-        ) > 0:
+        while (left := end - clock.monotonic()) > 0:
+            for execution in tuple(process.executions.values()) if stop else ():
+                execution.lease.stop(StopReason.SHUTDOWN)
+            # Admissions and starts come first: cut off in a store's step they would leave keys, or a record, to nobody.
+            tasks = process.supervisor.named("admission ", "start ") or process.supervisor.named("observer ")
+            if not tasks:
+                return
             await settled(tasks[0], clock, left)
 
     # -- asking -------------------------------------------------------------------------------------------------------
