@@ -18,6 +18,30 @@ def test_nothing_is_left(what: Any, when: Any, invariant: str) -> None:
     assert broken(Evidence(bounds=BOUNDS, left=[Left(what=what, name="x", where="h1", when=when)])) == {invariant}
 
 
+def _orphaned(*, weather: str = "", target: str = "all", used: bool = False, looked: float = 22.0) -> set[str]:
+    script, one = Script(left=[Left(what="key", name="k", where="owner of t1", when="idle")]), record()
+    if weather:
+        script.incident(weather, target, 15)
+    script.step("acquire", ("k",), grant("k", owner=one.owner), port="leases", after={"k": one.owner}, at=20)
+    if used:
+        script.claim(one)
+        script.finish(final(one))
+    script.step("due", None, None, at=looked)
+    return script.broken()
+
+
+def test_a_grant_that_nobody_heard_of_lapses_by_itself() -> None:
+    assert _orphaned() == {"I14"}
+    assert _orphaned(weather="network") == set()
+    assert _orphaned(weather="network", used=True) == {"I14"}
+    assert _orphaned(weather="network", looked=100) == {"I14"}
+
+
+def test_so_does_the_key_of_a_process_that_was_killed() -> None:
+    assert _orphaned(weather="kill", target="h1", used=True) == set()
+    assert _orphaned(weather="kill", target="h2", used=True) == {"I14"}
+
+
 def _drained(*, weather: str = "", at: float = 12.0) -> Script:
     script = Script()
     if weather:

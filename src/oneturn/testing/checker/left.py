@@ -12,13 +12,49 @@ from oneturn.testing.evidence import Incident, Step, Violation
 EXCUSES = frozenset(("kill", "pause", "block", "outage", "network", "restart", "clock jump"))
 """What may keep a process from finishing its records before its hard deadline."""
 
+UNHEARD = frozenset(("network", "outage", "restart"))
+"""What may keep a process from hearing what it was granted."""
+
 
 def nothing_left(view: View) -> Iterator[Violation]:
-    """I14: after the last execution, and after the last process; I16: after a drain."""
+    """I14: after the last execution, and after the last process; I16: after a drain.
+
+    A key that no living process knows to hold is freed by its TTL alone; see `_nobodys`.
+    """
     for left in view.evidence.left:
+        if left.what == "key" and _nobodys(view, key=left.name, owner=left.where):
+            continue
         invariant = "I16" if left.when == "drained" else "I14"
         what = f"the {left.what} {left.name!r} was still at {left.where or 'large'} when {left.when}"
         yield Violation(invariant=invariant, what=what)
+
+
+def _nobodys(view: View, *, key: str, owner: str) -> bool:
+    """Whether a key was granted without anybody's hearing of it, or to a process that was killed, a TTL ago at most.
+
+    Unheard: in bad weather an acquire may arrive when its caller has given up. Nothing that follows names its owner.
+    """
+    granted: Step | None = None
+    used = False
+    for step in view.evidence.steps:
+        match step.method:
+            case "acquire" if isinstance(step.answer, Grant) and step.answer.owner == owner and key in (step.asked or ()):
+                granted, used = step, False
+            case "renew" if any(grant.owner == owner for grant in step.asked):
+                granted, used = step, True
+            case "release" if step.asked.owner == owner:
+                used = True
+            case "claim" | "start" if step.asked.owner == owner:
+                used = True
+            case _:
+                pass
+    # Known is only that somebody looked before the last step, and that closing takes at most the hard deadline.
+    bounds, last = view.bounds, view.ledger.last_time
+    if granted is None or last - granted.time > bounds.ttl + bounds.margin + bounds.hard_deadline:
+        return False
+    incidents = list(view.incidents(granted.time - bounds.ttl, last))
+    killed = any(incident.kind == "kill" and incident.target == granted.host for incident in incidents)
+    return killed or (not used and any(incident.kind in UNHEARD for incident in incidents))
 
 
 def silent(view: View) -> Iterator[Violation]:
