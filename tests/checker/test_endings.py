@@ -182,13 +182,12 @@ def test_the_dead_are_ended_within_their_bound() -> None:
     assert _killed(Script(), ended_at=bound + 0.1) == {"I3"}
 
 
-def test_the_bound_is_for_calm_weather_and_begins_anew_with_each_death() -> None:
-    stormy = Script()
-    stormy.incident("outage", "records", 10, 12)
-    assert _killed(stormy, ended_at=30) == set()
-    another = Script()
-    another.incident("kill", "h2", 15)
-    assert _killed(another, ended_at=30) == set()
+def test_the_bound_begins_anew_with_each_incident() -> None:
+    for kind, target, latest in (("kill", "h2", 15 + 19), ("outage", "records", 15 + 19 + 10)):
+        for ended_at, expected in ((latest - 0.1, set()), (latest + 0.1, {"I3"})):
+            script = Script()
+            script.incident(kind, target, 15)
+            assert _killed(script, ended_at=ended_at) == expected
 
 
 def test_what_the_dead_left_running_is_ended_at_all() -> None:

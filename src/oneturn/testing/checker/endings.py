@@ -108,41 +108,42 @@ def _ended_alive(attempt: Attempt, belief: Belief, why: str) -> Violation:
 
 
 def in_time(view: View) -> Iterator[Violation]:
-    """What a killed process left running is ended, or queued again, within its bound, in calm weather.
+    """What a killed process left running is ended, or queued again, within its bound.
 
-    The bound is counted anew from every process that ends meanwhile: it may have been the one that had looked once.
-    What happened up to a TTL before the death may have moved a voucher. Beyond the last step nothing is known.
+    The bound is for calm weather: each incident begins it anew, see `_until`. Beyond the last step nothing is known.
     """
     bounds = view.bounds
     bound = bounds.ttl + bounds.sweep_every + bounds.renew_every + bounds.margin + SLACK
-    ends = sorted(
-        (incident for incident in view.evidence.incidents if incident.kind in ENDS_PROCESSES),
-        key=lambda incident: incident.until,
-    )
-    kills = {incident.target: incident for incident in ends if incident.kind == "kill"}
+    incidents = sorted(view.evidence.incidents, key=lambda incident: incident.time)
+    kills = {incident.target: incident for incident in incidents if incident.kind == "kill"}
     for attempt in view.ledger.attempts.values():
         kill = kills.get(attempt.granted.host)
         if kill is None or (attempt.ended is not None and attempt.ended.time <= kill.time + bound):
             continue
         # Its last claim may have arrived after its death.
-        until = max(_extended(ends, kill, bound), attempt.granted.time + bound)
+        began = max(kill.until, attempt.granted.time)
+        until = _until(incidents, began, bound=bound, ttl=bounds.ttl)
         ended = attempt.ended.time if attempt.ended is not None else None
         if until > view.ledger.last_time or (ended is not None and ended <= until):
             continue
         if attempt.ended is None and attempt is not view.ledger.scopes[attempt.scope].running:
             continue  # ended without a step of the store's
-        if any(view.incidents(kill.time - bounds.ttl, until, but=ENDS_PROCESSES)):
-            continue
         stands = "still runs" if ended is None else f"was ended at {ended:.1f}"
         what = f"{attempt.record.id} {stands}; its process was killed at {kill.time:.1f}, the bound was {until:.1f}"
         yield Violation(invariant="I3", what=what)
 
 
-def _extended(ends: list[Incident], kill: Incident, bound: float) -> float:
-    until = kill.until + bound
-    for incident in ends:
-        if kill.time <= incident.time <= until:
-            until = max(until, incident.until + bound)
+def _until(incidents: list[Incident], began: float, *, bound: float, ttl: float) -> float:
+    """The end of the bound, after everything that was done to the system meanwhile.
+
+    A process that ended may have been the one that had looked once. Anything else may also have moved a voucher by a TTL,
+    and that from a TTL before the death on.
+    """
+    until = began + bound
+    for incident in incidents:
+        if incident.time <= until and incident.until >= began - ttl:
+            moved = 0.0 if incident.kind in ENDS_PROCESSES else ttl
+            until = max(until, incident.until + bound + moved)
     return until
 
 

@@ -38,7 +38,9 @@ def _nobodys(view: View, *, key: str, owner: str) -> bool:
     used = False
     for step in view.evidence.steps:
         match step.method:
-            case "acquire" if isinstance(step.answer, Grant) and step.answer.owner == owner and key in (step.asked or ()):
+            case "acquire" if (
+                isinstance(step.answer, Grant) and step.answer.owner == owner and key in (step.asked or ())
+            ):
                 granted, used = step, False
             case "renew" if any(grant.owner == owner for grant in step.asked):
                 granted, used = step, True
