@@ -10,9 +10,9 @@ from oneturn.testing.evidence import Evidence, Violation
 
 __all__ = ["check"]
 
-Rule = Callable[[View], Iterable[Violation]]
+_Rule = Callable[[View], Iterable[Violation]]
 
-RULES: tuple[Rule, ...] = tuple(
+_RULES: tuple[_Rule, ...] = tuple(
     rule
     for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order)
     for rule in module.RULES
@@ -22,4 +22,4 @@ RULES: tuple[Rule, ...] = tuple(
 def check(evidence: Evidence) -> list[Violation]:
     """Every violation of I1 to I16. What needs a part of the evidence that is empty is not judged."""
     view = View(evidence)
-    return [violation for rule in RULES for violation in rule(view)]
+    return [violation for rule in _RULES for violation in rule(view)]
