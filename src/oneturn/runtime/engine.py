@@ -118,11 +118,14 @@ class Engine:
             await backend.close()
 
     async def _until_idle(self, seconds: float) -> None:
-        clock = self.process.clock
+        """Until nothing that was begun is under way."""
+        supervisor, clock = self.process.supervisor, self.process.clock
         end = clock.monotonic() + seconds
-        while (tasks := self.process.supervisor.named("observer ", "admission ", "start ")) and (
-            left := end - clock.monotonic()
-        ) > 0:
+        while (left := end - clock.monotonic()) > 0:
+            # Admissions and starts come first: cut off in a store's step they would leave keys, or a record, to nobody.
+            tasks = supervisor.named("admission ", "start ") or supervisor.named("observer ")
+            if not tasks:
+                return
             await settled(tasks[0], clock, left)
 
     # -- asking -------------------------------------------------------------------------------------------------------

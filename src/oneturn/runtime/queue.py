@@ -89,6 +89,8 @@ class Queue:
         started = False
         try:
             await failpoint("queue.leased")
+            if not process.accepting:
+                return False  # it began to drain meanwhile: another process takes it
             claimed_at, answer = await process.precede(step)
             if isinstance(answer, Claimed):
                 process.execute(answer, lease=lease, kept=kept, claimed_at=claimed_at)
