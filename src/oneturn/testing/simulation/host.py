@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oneturn.core.decision import Decision
 from oneturn.gate import Gate
 from oneturn.runtime.process import Process
+from oneturn.runtime.waiting import wake
 from oneturn.testing.evidence import Left
 from oneturn.testing.simulation.loop import LoopClock, lane_context
 from oneturn.testing.simulation.network import Wire
@@ -56,7 +57,7 @@ class Host:
 
     def _decided(self, decision: Decision) -> None:
         if self.alive:
-            self._world.decided(self, decision)
+            self._world.evidence.decisions.append(decision)
 
     @property
     def lanes(self) -> tuple[str, str, str]:
@@ -85,7 +86,7 @@ class Host:
         task = self.spawn(work)
         over: asyncio.Future[None] = self._world.loop.create_future()
         self._requests[task] = over
-        task.add_done_callback(lambda _: over.done() or over.set_result(None))
+        task.add_done_callback(lambda _: wake(over))
         try:
             async with asyncio.timeout(patience):
                 await over
@@ -136,13 +137,8 @@ class Host:
     def _hang_up(self) -> None:
         for task, over in tuple(self._requests.items()):
             task.cancel()
-            if not over.done():
-                over.set_result(None)
+            wake(over)
 
 
 def _open(process: Process) -> list[asyncio.Task[Any]]:
     return sorted((task for task in process.supervisor.tasks if not task.done()), key=lambda task: task.get_name())
-
-
-Declare = Callable[[Gate], None]
-"""Registers a world's handlers on a process's gate."""

@@ -9,7 +9,9 @@ import random
 import threading
 from collections.abc import Callable
 from contextvars import Context, ContextVar
-from typing import Any
+from typing import Any, TypeVarTuple
+
+Ts = TypeVarTuple("Ts")
 
 LANE: ContextVar[str] = ContextVar("oneturn.simulated_lane", default="")
 """Whose code is running: "h0" (a process's event loop), "h0/keeper" or "h0/work" (its threads); "" is the outside world."""
@@ -69,19 +71,24 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             else:
                 self._paused.pop(lane, None)
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+    def create_task(self, coro: Any, *, name: object = None, context: Context | None = None) -> asyncio.Task[Any]:
         """As ever; a process's keeper gets a lane of its own, as it has a thread of its own in production."""
         if name == "keeper" and context is not None:
             context.run(LANE.set, f"{context.get(LANE, '')}/keeper")
         return super().create_task(coro, name=name, context=context)
 
     def call_soon_threadsafe(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         """As ever; what a worker thread calls belongs to that thread's lane."""
         if context is None and threading.get_ident() != self._own_thread:
             context = self.borrowed
         return super().call_soon(callback, *args, context=context)
+
+    def host(self) -> str:
+        """The process whose code is running now, on its loop or in one of its threads."""
+        lane = LANE.get() if self.borrowed is None else self.borrowed.get(LANE, "")
+        return host_of(lane)
 
     # -- what BaseEventLoop leaves to its children --------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +36,7 @@ Kind = Literal[
 
 FAULTS: tuple[Kind, ...] = (
     "kill",
+    "kill",
     "pause",
     "block",
     "drain",
@@ -50,7 +51,7 @@ FAULTS: tuple[Kind, ...] = (
     "clock jump",
     "revoked",
 )
-"""All kinds, in the order in which seeds draw them. "here": at a boundary (a failpoint, a call's two ends) of whoever gets there."""
+"""What seeds draw from. "here": at a boundary (a failpoint, a call's two ends) of whoever gets there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +161,7 @@ class Nemesis:
         armed = self._armed[0]
         armed.countdown -= 1
         host = self._world.host_named(host_of(lane))
-        if armed.countdown > 0 or host is None or not host.alive:
+        if armed.countdown > 0 or host is None or not (host.alive and host.open):
             return
         self._armed.pop(0)
         if armed.kind == "pause":
@@ -228,6 +229,3 @@ class Nemesis:
         self._world.evidence.incidents.append(
             Incident(kind=kind, target=target, time=began, until=self._world.loop.time())
         )
-
-
-Boundary = Callable[[str], Coroutine[Any, Any, None]]

@@ -17,7 +17,7 @@ _threads = concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="simulat
 
 
 def sleep(seconds: float) -> None:
-    """`time.sleep` for synchronous handlers under simulation: gives the turn back for so much virtual time."""
+    """What a synchronous handler sleeps with under simulation: gives the turn back for so much virtual time."""
     job: Job | None = getattr(_running, "job", None)
     if job is None:
         raise RuntimeError("this sleeps in a simulated worker thread only: await asyncio.sleep elsewhere")

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oneturn.core.decision import Decision
 from oneturn.core.ids import SeededIds
 from oneturn.core.status import Status
 from oneturn.core.steps import Abandon, Claim, Start
@@ -116,10 +115,6 @@ class World:
         """What a process has registered, by name."""
         return {name: handler.function for name, handler in host.gate._handlers.items()}  # noqa: SLF001 - as its own test would
 
-    def decided(self, host: Host, decision: Decision) -> None:
-        """A line of a process's decision log."""
-        self.evidence.decisions.append(decision)
-
     # -- who believes what --------------------------------------------------------------------------------------------
 
     def _believers(self, port: str, method: str, asked: Any) -> list[tuple[Host, Any, float]]:
@@ -179,9 +174,7 @@ class World:
     async def heal(self) -> None:
         """From here on nothing is done to the system any more."""
         if self.weather.faults:
-            self.evidence.incidents.append(
-                Incident(kind="network", target="all", time=0.0, until=self.loop.time())
-            )
+            self.evidence.incidents.append(Incident(kind="network", target="all", time=0.0, until=self.loop.time()))
         self.weather.calm()
         self.evidence.healed_at = self.loop.time()
 

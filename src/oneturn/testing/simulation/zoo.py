@@ -115,7 +115,7 @@ ZOO: tuple[Bug, ...] = (
     Bug(name="a write without the fence", breaks=("I3", "I4", "I7"), plant=_patched(transitions, "check", _no_fence)),
     Bug(
         name="events accepted after the terminal one",
-        breaks=("I3", "I12"),
+        breaks=("I3", "I5", "I6", "I12"),
         plant=_patched(transitions, "append", _append_to_anything),
     ),
     Bug(name="a repeated append logs twice", breaks=("I5",), plant=_patched(transitions, "append", _append_again)),
