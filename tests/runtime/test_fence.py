@@ -199,6 +199,26 @@ async def test_admission_in_my_transaction_starts_after_its_commit(app: App) -> 
     assert app.harness.calls(chat) == 1
 
 
+async def test_admission_in_my_transaction_waits_for_nothing_while_it_holds_the_scope(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hung replay cache would otherwise keep the conversation's row, and on SQLite the whole file, from everybody."""
+
+    @app.harness.turn("chat")
+    async def chat(turn: Turn[Ask]) -> str:
+        return "answer"
+
+    async def hang(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    assert await (await _ask(app, chat)).result() == "answer"
+    monkeypatch.setattr(app.harness.gate.engine.process.replays, "put", hang)
+    async with app.sessions() as session, session.begin():
+        async with asyncio.timeout(10):
+            again = await _ask(app, chat, session=session)
+    assert again.admission == "replayed"
+
+
 async def test_a_backend_without_a_database_refuses_the_fence_in_words(harness: Harness, app: App) -> None:
     @harness.turn("chat")
     async def chat(turn: Turn[Ask]) -> str:

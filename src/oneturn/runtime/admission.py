@@ -58,7 +58,7 @@ class Admission:
         process = self._process
         while True:
             if (record := await self._known(asked)) is not None:
-                return await self.existing(record, asked)
+                return await self._remembered(self.existing(record, asked))
             if not process.accepting:
                 raise Refused("this process is shutting down: ask again", reason="draining", retry_after=1.0)
             owner = process.ids.new()
@@ -113,7 +113,7 @@ class Admission:
                 process.signals.publish(QUEUE_TOPIC)
                 return Ticket(record=record, admission="queued")
             case Existing(record=record):
-                return await self.existing(record, asked)
+                return await self._remembered(self.existing(record, asked))
             case Busy() | Full() | NotRegenerable():
                 raise self.refusal(answer, asked)
 
@@ -137,8 +137,16 @@ class Admission:
                     turn=turn,
                 )
 
-    async def existing(self, record: Record, asked: Asked) -> Ticket:
-        """The same key again: a reuse is refused before anything else is looked at."""
+    async def _remembered(self, ticket: Ticket) -> Ticket:
+        if ticket.admission == "replayed":
+            await self._process.remember(ticket.record)
+        return ticket
+
+    def existing(self, record: Record, asked: Asked) -> Ticket:
+        """The same key again: a reuse is refused before anything else is looked at.
+
+        Waits for nothing: its caller may be in an application's open transaction, which holds the scope's row.
+        """
         process = self._process
         if record.fingerprint != asked.fingerprint:
             process.decide("refused key reused", record)
@@ -157,7 +165,6 @@ class Admission:
             )
         if not record.status.final:
             return Ticket(record=record, admission="attached")
-        await process.remember(record)
         process.decide("replayed", record)
         return Ticket(record=record, admission="replayed")
 

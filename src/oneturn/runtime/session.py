@@ -27,7 +27,7 @@ async def enqueue_in_session(session: Any, asked: Asked, *, process: Process, ad
             _announce_after_commit(plain, process, record)
             return Ticket(record=record, admission="queued")
         case Existing(record=record):
-            return await admission.existing(record, asked)
+            return admission.existing(record, asked)
         case Busy() | Full() | NotRegenerable():
             raise admission.refusal(answer, asked)
 

@@ -116,6 +116,18 @@ class ConversationRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced:
+    """A row of an application's own table, committed under a turn's fence. In the order of their commits."""
+
+    tenant: str
+    scope: str
+    turn: str
+    epoch: int
+    finishes: bool
+    """Whether the same commit was to finish the turn (`turn.fence(session, result=…)`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """Something that was done to the system from outside."""
 
@@ -175,6 +187,9 @@ class Evidence:
     told: list[Told] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conversations: list[ConversationRead] = field(default_factory=list)
+    fenced: list[Fenced] = field(default_factory=list)
+    refused_by_fence: list[Fenced] = field(default_factory=list)
+    """Commits that were refused: nothing of them may be there."""
     incidents: list[Incident] = field(default_factory=list)
     finals: dict[str, Final] = field(default_factory=dict)
     """Execution → how it ended."""

@@ -360,10 +360,3 @@ async def _(s: Stage) -> Call:
     await asyncio.sleep(s.settings.ttl + 0.5)
     asked = s.asked("quick", "2")
     return lambda: Admission(s.process).admit(asked)
-
-
-@scenario("Admission.existing")
-async def _(s: Stage) -> Call:
-    record = await s.ended("1")
-    asked = s.asked("quick", "1")
-    return lambda: Admission(s.process).existing(record, asked)

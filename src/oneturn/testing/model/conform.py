@@ -19,8 +19,9 @@ def conform(
     service lost data, so keys may go, or come back, between steps. `slack`: how far a step's time may be from the store's own, in
     seconds. After a violation the records of that scope are judged no further: all that follows would be one.
 
-    Judged: `claim`, `start`, `append`, `finish`, `stop`, `abandon`, `touch`; `acquire`, `renew`, `release`, `revoke`. Followed:
-    `erase`, `sweep`. Every step has to be in the journal: one in an application's own transaction is no step of the port.
+    Judged: `claim`, `enqueue`, `start`, `append`, `finish`, `stop`, `abandon`, `touch`; `acquire`, `renew`, `release`, `revoke`. Followed:
+    `erase`, `sweep`. Every step has to be in the journal, those in an application's own transaction too, at its commit: a `finish`
+    as ever, an `enqueue_in` as `enqueue`.
     """
     records = RecordJournal(clock_may_jump=clock_may_jump, slack=slack)
     keys = KeyJournal(clock_may_jump=clock_may_jump, keys_may_vanish=keys_may_vanish, slack=slack)

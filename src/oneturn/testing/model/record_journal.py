@@ -71,7 +71,7 @@ class RecordJournal:
         """Walk one step; what the model does not allow of its answer, or None."""
         match asked:
             case Claim():
-                return self._claimed(asked, time, answer)
+                return self._claimed(method, asked, time, answer)
             case Start(tenant=tenant, id=name) | Append(tenant=tenant, id=name) | Finish(tenant=tenant, id=name):
                 return self._of(tenant, name, asked, time, answer)
             case Stop(tenant=tenant, id=name) | Abandon(tenant=tenant, id=name) | Vouch(tenant=tenant, id=name):
@@ -84,7 +84,7 @@ class RecordJournal:
 
     # -- claim --------------------------------------------------------------------------------------------------------
 
-    def _claimed(self, asked: Claim, time: float, answer: Any) -> str | None:
+    def _claimed(self, method: str, asked: Claim, time: float, answer: Any) -> str | None:
         identity = asked.identity
         name = (identity.tenant, identity.scope)
         scope = self._scopes.setdefault(name, Scope(()))
@@ -114,12 +114,9 @@ class RecordJournal:
             sequence=target.sequence if target else None,
             again=self._ids.get((identity.tenant, asked.id)) == (name, number),
         )
+        take = records.enqueue if method == "enqueue" else records.claim
         said = self._walk(
-            name,
-            time,
-            answer,
-            lambda scope, lapses: records.claim(scope, ask, Moment(time, asked.ttl, lapses)),
-            asked.id,
+            name, time, answer, lambda scope, lapses: take(scope, ask, Moment(time, asked.ttl, lapses)), asked.id
         )
         if said is None and isinstance(answer, Claimed):
             self._offset = answer.record.alive_until - self._rows(name)[number].alive_until

@@ -124,6 +124,22 @@ def claim(scope: Scope, ask: Ask, at: Moment, wrong: Switch | None = None) -> Ou
     return scope, Answer(ENQUEUED, ask.number, scope.queue().index(ask.number) + 1)
 
 
+def enqueue(scope: Scope, ask: Ask, at: Moment) -> Outcome:
+    """Admit a message in the application's own transaction: it waits, whatever runs; its start is a step of its own."""
+    known = _known(scope, ask)
+    if known is not None:
+        return scope, known
+    number, queue = scope.running(), scope.queue()
+    row = scope.rows[number] if number != NONE else None
+    busy = number if row is not None and not at.lapsed(row) else next(iter(queue), NONE)
+    if busy != NONE and ask.reject:
+        return scope, Answer(BUSY, busy)
+    if busy != NONE and len(queue) >= ask.queue_limit:
+        return scope, Answer(FULL, NONE, ask.queue_limit)
+    scope = put(insert(scope, ask), ask.number, last_seq=1)
+    return scope, Answer(ENQUEUED, ask.number, scope.queue().index(ask.number) + 1)
+
+
 def _known(scope: Scope, ask: Ask) -> Answer | None:
     row = scope.rows[ask.number]
     if row is None:

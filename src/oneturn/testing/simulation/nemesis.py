@@ -155,6 +155,8 @@ class Nemesis:
 
     async def boundary(self, name: str) -> None:
         """Whoever gets here may be the one that an armed fault waits for."""
+        if self._world.servers.looking:
+            return
         self.boundaries[name] = self.boundaries.get(name, 0) + 1
         if not self._armed or not (lane := LANE.get()):
             return

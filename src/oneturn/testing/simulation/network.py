@@ -11,6 +11,8 @@ from typing import Any
 from oneturn.core.backend import Backend
 from oneturn.core.errors import BackendUnavailable
 from oneturn.core.signals import Wake
+from oneturn.core.steps import Claim, Ended, Finish, Gone
+from oneturn.core.store import EnqueueAnswer, Execute, TransactionalRecords
 from oneturn.testing.link import Crashed
 from oneturn.testing.simulation.loop import SimulatedLoop, lane_context
 from oneturn.testing.simulation.servers import PORTS, Port, Servers
@@ -95,13 +97,20 @@ class Wire:
             return
 
         ports: dict[str, Any] = {port: _Port(self, port) for port in PORTS}
-        return replace(self._servers.backend, **ports, signals=_Signals(self, self._servers), close=close)
+        database = self._servers.database
+        transactional = None if database is None else _Transactional(self, self._servers, database.transactional)
+        return replace(
+            self._servers.backend,
+            **ports,
+            signals=_Signals(self, self._servers),
+            transactional=transactional,
+            close=close,
+        )
 
     async def call(self, port: Port, method: str, asked: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Send one call through the weather. What has left arrives, whatever becomes of the process meanwhile."""
         await self._boundary(f"{port}.{method}.sent")
-        if self.cut:
-            raise Crashed
+        self.live()
         loop, weather = self._loop, self.weather
         answer: asyncio.Future[Any] = loop.create_future()
         patience = weather.draw.uniform(0.1, 2.0)
@@ -112,8 +121,7 @@ class Wire:
             trip = patience + weather.draw.uniform(0.0, 5.0) if late else weather.trip()
             loop.call_later(trip, self._arrive, answer, port, method, asked, named, context=OUTSIDE)
         got = await answer
-        if self.cut:
-            raise Crashed
+        self.live()
         await self._boundary(f"{port}.{method}.heard")
         return got
 
@@ -128,7 +136,7 @@ class Wire:
             got = servers.apply(self.host, port, method, asked, named)
             if weather.strikes("doubled", weather.doubled):
                 got = servers.apply(self.host, port, method, asked, named)
-        except ValueError as error:
+        except (ValueError, BackendUnavailable) as error:
             self._settle(answer, servers.generation[port], port, error)
             return
         if weather.strikes("reply_lost", weather.reply_lost):
@@ -150,6 +158,11 @@ class Wire:
     def _give_up(self, answer: asyncio.Future[Any]) -> None:
         if not answer.done():
             answer.set_exception(BackendUnavailable("no answer came"))
+
+    def live(self) -> None:
+        """`Crashed` in a dead process."""
+        if self.cut:
+            raise Crashed
 
     def publish(self, topic: str) -> None:
         """Lost, or delivered after a moment."""
@@ -183,3 +196,31 @@ class _Signals:
     def subscribe(self, topic: str, wake: Wake) -> Callable[[], None]:
         """As it is: who listens is known at once."""
         return self._servers.signals.subscribe(topic, wake)
+
+
+class _Transactional:
+    """The steps in an application's own transaction, which talks to the database by itself; none of a dead process."""
+
+    def __init__(self, wire: Wire, servers: Servers, real: TransactionalRecords) -> None:
+        self._wire = wire
+        self._servers = servers
+        self._real = real
+
+    def check_in(self, run: Execute, *, tenant: str, id: str, epoch: int) -> Gone | None:  # noqa: A002 - the port's word
+        """See the port."""
+        self._wire.live()
+        return self._real.check_in(run, tenant=tenant, id=id, epoch=epoch)
+
+    def finish_in(self, run: Execute, finish: Finish) -> Ended | Gone:
+        """See the port."""
+        self._wire.live()
+        answer = self._real.finish_in(run, finish)
+        self._servers.in_transaction(self._wire.host, "finish", finish, answer)
+        return answer
+
+    def enqueue_in(self, run: Execute, claim: Claim) -> EnqueueAnswer:
+        """See the port."""
+        self._wire.live()
+        answer = self._real.enqueue_in(run, claim)
+        self._servers.in_transaction(self._wire.host, "enqueue", claim, answer)
+        return answer

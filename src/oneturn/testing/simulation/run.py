@@ -17,6 +17,8 @@ from oneturn.testing.simulation.world import World
 
 CLIENTS = 48
 FAULTS = 10
+WITH_DATABASE = 4
+"""One seed in so many keeps its records in an SQLite file, with an application's own table beside them."""
 STORM = 40.0
 """Virtual seconds in which faults begin."""
 
@@ -62,7 +64,7 @@ def run_seed(seed: int, *, without: frozenset[str] = frozenset(), judge: Judge =
     """Run one seed, leaving out the plan's items named by `without`."""
     loop = SimulatedLoop(seed)
     asyncio.set_event_loop(loop)
-    world = World(loop, seed=seed, without=without)
+    world = World(loop, seed=seed, database=seed % WITH_DATABASE == 0, without=without)
     before = failpoint.install(world.nemesis.boundary)
     try:
         plan = loop.run_until_complete(_run(world))
@@ -82,6 +84,7 @@ def run_seed(seed: int, *, without: frozenset[str] = frozenset(), judge: Judge =
         )
     finally:
         failpoint.install(before)
+        world.servers.close()
         asyncio.set_event_loop(None)
         loop.close()
 

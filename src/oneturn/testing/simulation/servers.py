@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal, TypeVar, cast
 
-from oneturn.backends.memory import MemoryLeases, MemoryRecords, MemoryReplays, MemorySignals, memory_backend
+from oneturn.backends.memory import MemoryLeases, MemoryReplays, MemorySignals, memory_backend
 from oneturn.core.granting import Entry
 from oneturn.core.lease import Grant
+from oneturn.core.steps import Claim
+from oneturn.core.store import RecordStore
 from oneturn.testing.evidence import Step
-from oneturn.testing.simulation.loop import LoopClock, SimulatedLoop
+from oneturn.testing.simulation.database import Database, DatabaseClock
+from oneturn.testing.simulation.loop import SimulatedLoop
+
+T = TypeVar("T")
 
 Port = Literal["records", "leases", "replay"]
 PORTS: tuple[Port, ...] = ("records", "leases", "replay")
@@ -21,13 +26,15 @@ Watch = Callable[[str, str, Any], Any]
 class Servers:
     """The reference stores behind one server each, with a clock of its own. A step is applied at once, or not at all."""
 
-    def __init__(self, loop: SimulatedLoop) -> None:
+    def __init__(self, loop: SimulatedLoop, *, database: bool = False) -> None:
         self._loop = loop
-        self.clocks = {port: LoopClock(loop) for port in PORTS}
+        self.clocks = {port: DatabaseClock(loop) for port in PORTS}
         # The reference backend, with each port on the clock of its own server.
         parts = {port: memory_backend(clock=self.clocks[port]) for port in PORTS}
         self.backend = parts["records"]
-        self.records = cast("MemoryRecords", parts["records"].records)
+        self.database = Database(self.clocks["records"]) if database else None
+        """Where records live with an application's own rows; None: in memory, alone."""
+        self.records: RecordStore = parts["records"].records if self.database is None else self.database.records
         self.leases = cast("MemoryLeases", parts["leases"].leases)
         self.replay = cast("MemoryReplays", parts["replay"].replay)
         self.signals = cast("MemorySignals", parts["leases"].signals)
@@ -36,8 +43,18 @@ class Servers:
         self.generation = dict.fromkeys(PORTS, 0)
         """Grows with each restart: an answer of a generation before never leaves."""
         self.journal: list[Step] = []
+        self.scopes: dict[tuple[str, str], None] = {}
+        """(tenant, scope) of all that was ever claimed."""
+        self.looking = False
+        """An outsider looks: no step of anybody, no failpoint."""
+        self._uncommitted: list[tuple[str, str, Any, Any]] = []
         self.watch: Watch = lambda port, method, asked: None  # noqa: ARG005
         self.seen: Callable[[Step, Any], None] = lambda step, kept: None  # noqa: ARG005
+
+    def close(self) -> None:
+        """Leave nothing on the disk."""
+        if self.database is not None:
+            self.database.close()
 
     def apply(self, host: str, port: Port, method: str, asked: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Take one step of a store, now, and write it down."""
@@ -46,21 +63,62 @@ class Servers:
         before = self._holders(keys) if keys else {}
         kept = self.watch(port, method, value)
         answer = drive(getattr(getattr(self, port), method)(*asked, **named))
+        after = self._holders(keys) if keys else {}
+        self._write_down(host, port, method, value, named, answer, before, after, kept)
+        return answer
+
+    def _write_down(
+        self,
+        host: str,
+        port: Port,
+        method: str,
+        asked: Any,
+        named: Mapping[str, Any],
+        answer: Any,
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        kept: Any,
+    ) -> None:
+        if isinstance(asked, Claim):
+            self.scopes[asked.identity.tenant, asked.identity.scope] = None
         step = Step(
             seq=len(self.journal) + 1,
             time=self._loop.time(),
             host=host,
             port=port,
             method=method,
-            asked=value,
+            asked=asked,
             named=named,
             answer=answer,
             before=before,
-            after=self._holders(keys) if keys else {},
+            after=after,
         )
         self.journal.append(step)
         self.seen(step, kept)
-        return answer
+
+    def look(self, read: Coroutine[Any, Any, T]) -> T:
+        """Read something of a store from outside of the world."""
+        self.looking = True
+        try:
+            return cast("T", drive(read))
+        finally:
+            self.looking = False
+
+    # -- steps in an application's own transaction --------------------------------------------------------------------
+
+    def in_transaction(self, host: str, method: str, asked: Any, answer: Any) -> None:
+        """A step that will have been taken once the application commits."""
+        self._uncommitted.append((host, method, asked, answer))
+
+    def committed(self) -> None:
+        """The application's transaction is durable, and so are the steps in it."""
+        for host, method, asked, answer in self._uncommitted:
+            self._write_down(host, "records", method, asked, {}, answer, {}, {}, None)
+        self._uncommitted.clear()
+
+    def rolled_back(self) -> None:
+        """They never were."""
+        self._uncommitted.clear()
 
     # -- what happens to servers --------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from oneturn.core.event import TERMINAL, Event
 from oneturn.core.identity import Principal
 from oneturn.gate import Gate, Handle
 from oneturn.runtime.turn import Turn
-from oneturn.testing.evidence import ConversationRead, Entry, Read, Told
+from oneturn.testing.evidence import ConversationRead, Entry, Fenced, Read, Told
+from oneturn.testing.simulation.application import note, transaction
 from oneturn.testing.simulation.host import Dropped, Host
 from oneturn.testing.simulation.threads import sleep
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from oneturn.testing.simulation.world import World
 
 TENANTS, SCOPES, KEYS = ("a", "b"), ("s", "t", "u"), 14
+HANDLERS = ("abandon", "abandon", "rerun", "rerun", "thread", "fails", "fenced")
 PIECES = ("0 ", "1 ", "2 ", "3 ")
 
 
@@ -48,7 +50,7 @@ class Question:
     @property
     def handler(self) -> str:
         """The key decides who answers, so that a retry asks the same one."""
-        return ("abandon", "abandon", "rerun", "rerun", "thread", "fails")[_number(self.key) % 6]
+        return HANDLERS[_number(self.key) % len(HANDLERS)]
 
     @property
     def on_busy(self) -> Any:
@@ -81,6 +83,7 @@ class Workload:
             ("rerun", self._answer, "rerun"),
             ("thread", self._in_a_thread, "abandon"),
             ("fails", self._fails, "abandon"),
+            ("fenced", self._fenced, "abandon"),
         ):
             gate.turn(name, client_may=("reject",), recovery=recovery)(_named(work, name))  # type: ignore[arg-type]
 
@@ -115,12 +118,37 @@ class Workload:
             raise TurnFailed("no answer this time", code="no-answer")
         return f"{turn.principal.tenant} {turn.payload.text}"
 
+    def _fenced(self, turn: Turn[Ask]) -> str:
+        """Writes a row of its own under the fence, and now and then finishes with it."""
+        answer = self._in_a_thread(turn)
+        database = self._world.servers.database
+        if database is not None:
+            draw = self._stream(turn, "rows")
+            if draw.random() < 0.3:  # noqa: PLR2004 - so many get to their rows late, and do not ask first
+                sleep(draw.uniform(0, 1.5 * self._world.settings.ttl))
+            finishes = turn.epoch % 2 == 0
+            row = Fenced(
+                tenant=turn.principal.tenant, scope=turn.conversation, turn=turn.id, epoch=turn.epoch, finishes=finishes
+            )
+            try:
+                with transaction(self._world, database) as session:
+                    turn.fence(session, **({"result": answer} if finishes else {}))
+                    sleep(draw.expovariate(5.0))
+                    note(session, row)
+            except Stopped:
+                self._world.evidence.refused_by_fence.append(row)
+                raise
+        return answer
+
     def _enter(self, turn: Turn[Ask], history: tuple[str, ...] | None) -> random.Random:
         world = self._world
         host = world.loop.host()
         entry = Entry(turn=turn.id, epoch=turn.epoch, host=host, time=world.loop.time(), history=history)
         world.evidence.entries.append(entry)
-        return world.stream(f"work {turn.principal.tenant} {turn.conversation} {turn.key} {turn.epoch}")
+        return self._stream(turn, "work")
+
+    def _stream(self, turn: Turn[Ask], what: str) -> random.Random:
+        return self._world.stream(f"{what} {turn.principal.tenant} {turn.conversation} {turn.key} {turn.epoch}")
 
     # -- clients ------------------------------------------------------------------------------------------------------
 
@@ -204,15 +232,8 @@ class Workload:
 
         handle: Handle[Any] | None = None
         try:
-            handle = await host.gate.ask(
-                world.handlers(host)[question.handler],
-                Ask(text=question.text),
-                conversation=question.scope,
-                key=question.key,
-                principal=Principal(tenant=question.tenant, subject=question.subject),
-                on_busy=question.on_busy,
-                regenerate=question.regenerate,
-            )
+            in_session = world.servers.database is not None and draw.random() < 0.3  # noqa: PLR2004 - so many applications do
+            handle = await (self._ask_in_session if in_session else self._ask)(host, question)
             world.admissions += 1
             if not final and draw.random() < 0.12:  # noqa: PLR2004 - so many change their mind
                 await asyncio.sleep(draw.expovariate(1.0))
@@ -231,6 +252,24 @@ class Workload:
         except ResultUnavailable as gone:
             world.admissions += handle is None
             return tell(gone.why, turn=gone.turn)
+
+    async def _ask(self, host: Host, question: Question, **session: Any) -> Handle[Any]:
+        return await host.gate.ask(
+            self._world.handlers(host)[question.handler],
+            Ask(text=question.text),
+            conversation=question.scope,
+            key=question.key,
+            principal=Principal(tenant=question.tenant, subject=question.subject),
+            on_busy=question.on_busy,
+            regenerate=question.regenerate,
+            **session,
+        )
+
+    async def _ask_in_session(self, host: Host, question: Question) -> Handle[Any]:
+        database = self._world.servers.database
+        assert database is not None  # noqa: S101 - the caller has looked
+        with transaction(self._world, database) as session:
+            return await self._ask(host, question, session=session)
 
     async def _watch(self, host: Host, handle: Handle[Any], draw: random.Random) -> None:
         """Read its events, dropping and resuming, to the terminal one or until bored."""

@@ -12,7 +12,9 @@ from oneturn.core.status import Status
 from oneturn.core.steps import Abandon, Claim, Start
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
-from oneturn.testing.evidence import Belief, Bounds, Evidence, Final, Incident, Left, Step
+from oneturn.testing.evidence import Belief, Bounds, Evidence, Incident, Left, Step
+from oneturn.testing.finals import finals_of, unfinished
+from oneturn.testing.simulation.application import notes
 from oneturn.testing.simulation.host import Host
 from oneturn.testing.simulation.loop import SimulatedLoop
 from oneturn.testing.simulation.nemesis import Nemesis
@@ -44,6 +46,7 @@ class World:
         seed: int,
         hosts: int = 3,
         settings: Settings = SETTINGS,
+        database: bool = False,
         without: frozenset[str] = frozenset(),
     ) -> None:
         self.loop = loop
@@ -51,7 +54,7 @@ class World:
         self.settings = settings
         self.without = without
         self.ids = SeededIds(self.stream("ids").randrange(2**62))
-        self.servers = Servers(loop)
+        self.servers = Servers(loop, database=database)
         self.servers.watch = self._believers
         self.servers.seen = self._believed
         self.weather = self._weather()
@@ -145,10 +148,11 @@ class World:
         ]
 
     def _vouched(self, execution: Any) -> float:
-        record = self.servers.records.table.records.get(execution.record.id)
+        identity, turn = execution.record.identity, execution.record.id
+        record = self.servers.look(self.servers.records.read(tenant=identity.tenant, id=turn))
         if record is None or record.status is not Status.RUNNING or record.epoch != execution.record.epoch:
             return -1.0
-        return record.alive_until - self.servers.clocks["records"].monotonic()
+        return record.remaining
 
     def _believed(self, step: Step, kept: list[tuple[Host, Any, float]]) -> None:
         if not kept:
@@ -182,12 +186,12 @@ class World:
         """Whether every record was final, and nobody worked any more, within `bound` seconds."""
         until = self.loop.time() + bound
         while self.loop.time() < until:
-            table = self.servers.records.table
-            if all(record.status.final for record in table.records.values()) and not any(
-                host.process.executions for host in self.hosts
+            servers = self.servers
+            if not any(host.process.executions for host in self.hosts) and not servers.look(
+                unfinished(servers.records, servers.scopes)
             ):
                 return True
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1)
         return False
 
     def keys_left(self) -> None:
@@ -213,15 +217,9 @@ class World:
             Left(what="subscription", name=topic, where="", when="closed")
             for topic in sorted(self.servers.signals.topics)
         ]
-        table = self.servers.records.table
-        evidence.finals = {
-            record.id: Final(
-                record=record,
-                events=tuple(table.events[record.id]),
-                answered_by=table.answers.get(record.message, ""),
-            )
-            for record in table.records.values()
-        }
+        if self.servers.database is not None:
+            evidence.fenced = notes(self.servers.database)
+        evidence.finals = self.servers.look(finals_of(self.servers.records, self.servers.scopes))
 
     @property
     def faults(self) -> int:

@@ -95,8 +95,8 @@ async def _get_of_anybody(self: MemoryReplays, identity: Identity) -> Record | N
 _real_existing = Admission.existing
 
 
-async def _existing_unseen(self: Admission, record: Record, asked: Asked) -> Ticket:
-    return await _real_existing(self, record, replace(asked, fingerprint=record.fingerprint))
+def _existing_unseen(self: Admission, record: Record, asked: Asked) -> Ticket:
+    return _real_existing(self, record, replace(asked, fingerprint=record.fingerprint))
 
 
 async def _kept_lease(self: Process, lease: Any) -> None:  # noqa: ARG001
