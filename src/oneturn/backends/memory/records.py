@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from oneturn.backends.memory.table import MemoryTable
+from oneturn.backends.memory.table import MemoryTable, in_line
 from oneturn.core import event as kinds
 from oneturn.core import transitions
 from oneturn.core.clock import Times
@@ -87,7 +87,7 @@ class MemoryRecords:
             long_ago = table.wall - unknown_after
             startable: list[Record] = []
             lapsed: list[Record] = []
-            for tenant, scope in table.scopes:
+            for tenant, scope in table.open:
                 name = Identity(tenant=tenant, subject="", scope=scope, key="")
                 running = table.running(name)
                 if running is not None and running.remaining > 0:
@@ -164,7 +164,8 @@ class MemoryRecords:
                 for record in table.of(tenant, scope)
                 if before_sequence is None or record.sequence < before_sequence
             ]
-            return sorted(records, key=lambda record: (record.sequence, record.created_at))[-limit:]
+            newest = sorted(records, key=in_line)[-limit:]
+            return [table.seen(record) for record in newest]
 
         return await self._step("turns", step)
 
