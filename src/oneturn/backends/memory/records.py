@@ -15,6 +15,7 @@ from oneturn.core.failpoint import failpoint
 from oneturn.core.identity import Identity
 from oneturn.core.record import Record, StoredMessage
 from oneturn.core.steps import Due, Retention, Swept
+from oneturn.core.store import refuse_bad_limit
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class MemoryRecords(SteppedRecords[MemoryTable]):
 
     async def due(self, *, handlers: Sequence[str], limit: int, unknown_after: float) -> Due:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> Due:
             long_ago = table.wall - unknown_after
@@ -68,6 +70,7 @@ class MemoryRecords(SteppedRecords[MemoryTable]):
 
     async def events(self, *, tenant: str, id: str, after: int, limit: int = 1000) -> list[Logged]:  # noqa: A002
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[Logged]:
             log = table.events[id] if table.read(tenant, id) else []
@@ -79,6 +82,7 @@ class MemoryRecords(SteppedRecords[MemoryTable]):
         self, *, tenant: str, scope: str, after: tuple[int, int], limit: int = 1000
     ) -> list[tuple[str, int, Logged]]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[tuple[str, int, Logged]]:
             rows = [
@@ -96,6 +100,7 @@ class MemoryRecords(SteppedRecords[MemoryTable]):
         self, *, tenant: str, scope: str, before_epoch: int | None = None, without: str = "", limit: int = 50
     ) -> list[StoredMessage]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[StoredMessage]:
             answered = table.answered(tenant, scope, before_epoch=before_epoch)
@@ -107,6 +112,7 @@ class MemoryRecords(SteppedRecords[MemoryTable]):
         self, *, tenant: str, scope: str, limit: int = 100, before_sequence: int | None = None
     ) -> list[Record]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[Record]:
             records = [

@@ -14,7 +14,7 @@ from oneturn.core import transitions
 from oneturn.core.event import Logged
 from oneturn.core.record import Record, StoredMessage
 from oneturn.core.steps import Claim, Due, Ended, Finish, Gone, Retention, Swept
-from oneturn.core.store import EnqueueAnswer, Execute
+from oneturn.core.store import EnqueueAnswer, Execute, refuse_bad_limit
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ class SqliteRecords(SteppedRecords[Table]):
 
     async def due(self, *, handlers: Sequence[str], limit: int, unknown_after: float) -> Due:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: Table) -> Due:
             startable = table.startable(handlers=handlers, long_ago=table.wall - unknown_after, limit=limit)
@@ -44,12 +45,14 @@ class SqliteRecords(SteppedRecords[Table]):
 
     async def events(self, *, tenant: str, id: str, after: int, limit: int = 1000) -> list[Logged]:  # noqa: A002
         """See the port."""
+        refuse_bad_limit(limit)
         return await self._read("events", lambda table: table.events_of(tenant, id, after=after, limit=limit))
 
     async def scope_events(
         self, *, tenant: str, scope: str, after: tuple[int, int], limit: int = 1000
     ) -> list[tuple[str, int, Logged]]:
         """See the port."""
+        refuse_bad_limit(limit)
         return await self._read(
             "scope_events", lambda table: table.scope_events(tenant, scope, after=after, limit=limit)
         )
@@ -58,6 +61,7 @@ class SqliteRecords(SteppedRecords[Table]):
         self, *, tenant: str, scope: str, before_epoch: int | None = None, without: str = "", limit: int = 50
     ) -> list[StoredMessage]:
         """See the port."""
+        refuse_bad_limit(limit)
         below = 2**62 if before_epoch is None else before_epoch
         return await self._read(
             "history",
@@ -68,6 +72,7 @@ class SqliteRecords(SteppedRecords[Table]):
         self, *, tenant: str, scope: str, limit: int = 100, before_sequence: int | None = None
     ) -> list[Record]:
         """See the port."""
+        refuse_bad_limit(limit)
         below = 2**62 if before_sequence is None else before_sequence
         return await self._read("turns", lambda table: table.many(SQL["turns"], (tenant, scope, below, limit))[::-1])
 
