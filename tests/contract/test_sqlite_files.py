@@ -7,6 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +16,8 @@ import pytest
 
 from oneturn import ConfigurationError
 from oneturn.backends.sqlite import connect
-from oneturn.backends.sqlite.database import SCHEMAS, locate, migrations
+from oneturn.backends.sqlite.database import SCHEMAS, locate, migrate, migrations
+from oneturn.backends.sqlite.database import connect as open_file
 from oneturn.core.steps import Existing
 from oneturn.testing.contracts import claim_of
 
@@ -88,6 +91,23 @@ def test_several_processes_may_migrate_a_fresh_file_at_once(tmp_path: Path) -> N
     outcomes = [process.communicate() for process in processes]
     assert [process.returncode for process in processes] == [0] * 3, outcomes
     assert max(_version(file)) == (len(SCHEMAS["records"]),)
+
+
+def test_whoever_opens_a_fresh_file_at_the_same_moment_gets_it(tmp_path: Path) -> None:
+    """SQLite does not wait by itself when two want to switch a file to WAL: it refuses one of them at once."""
+    together = threading.Barrier(3)
+
+    def opening(file: Path) -> None:
+        together.wait()
+        with closing(open_file(file, synchronous="NORMAL")) as connection:
+            migrate(connection, schema="leases")
+
+    with ThreadPoolExecutor(3) as threads:
+        for number in range(60):
+            file = tmp_path / f"{number}.db"
+            for opened in [threads.submit(opening, file) for _ in range(3)]:
+                opened.result()
+            assert max(_version(file)) == (len(SCHEMAS["leases"]),)
 
 
 async def test_opening_a_file_again_and_at_once_changes_nothing(tmp_path: Path) -> None:

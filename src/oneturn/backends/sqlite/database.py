@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
+from oneturn.backends.sqlite import patience
 from oneturn.backends.sqlite.statements import script
 from oneturn.core.errors import BackendUnavailable, ConfigurationError
-
-PATIENCE = 5.0
-"""Seconds that a statement waits for another process's transaction before its outcome is called unknown."""
 
 OLDEST = (3, 35)
 """The first SQLite that has RETURNING."""
@@ -56,7 +54,7 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
         )
     connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=patience.PATIENCE, isolation_level=None, check_same_thread=False)
         mode, level = _configure(connection, synchronous)
     except sqlite3.Error as error:
         if connection is not None:
@@ -72,15 +70,19 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
 
 
 def _configure(connection: sqlite3.Connection, synchronous: Synchronous) -> tuple[str, int]:
-    # Asked first: a file that is in WAL already need not be locked to find out.
-    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    if mode != "wal":
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    # Two that switch a fresh file at once stand in each other's way: SQLite refuses one of them without any patience.
+    mode = patience.patiently(lambda: _switched_to_wal(connection), pause=0.002)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     if synchronous == "FULL":
         # macOS: fsync alone leaves the data in the drive's cache. Elsewhere it means nothing.
         connection.execute("PRAGMA fullfsync = 1")
     return mode, connection.execute("PRAGMA synchronous").fetchone()[0]
+
+
+def _switched_to_wal(connection: sqlite3.Connection) -> str:
+    # Asked first: a file that is in WAL already need not be locked to find out.
+    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+    return mode if mode == "wal" else str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> ConfigurationError | BackendUnavailable:
