@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -130,6 +133,38 @@ async def test_the_printed_migrations_make_the_same_schema(tmp_path: Path) -> No
     await (await connect(f"sqlite:///{made}")).close()
     assert _schema(printed) == _schema(made)
     assert max(_version(printed)) == max(_version(made))
+
+
+@pytest.fixture
+def _everybody_may_read() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("_everybody_may_read")
+async def test_new_files_are_their_owners_alone(tmp_path: Path) -> None:
+    """Whatever the process's umask: prompts and answers are in them."""
+    backend = await connect(f"sqlite:///{tmp_path}/r.db")
+    await backend.records.claim(claim_of())
+    names = [f"r.db{beside}{end}" for beside in ("", "-leases") for end in ("", "-wal", "-shm")]
+    assert _modes(tmp_path) == dict.fromkeys(names, 0o600)
+    await backend.close()
+
+
+@pytest.mark.usefixtures("_everybody_may_read")
+async def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """Its owner has decided: a group may share it."""
+    for name in ("r.db", "r.db-leases"):
+        (tmp_path / name).touch(mode=0o660)
+    backend = await connect(f"sqlite:///{tmp_path}/r.db")
+    await backend.records.claim(claim_of())
+    assert set(_modes(tmp_path).values()) == {0o660}
+    await backend.close()
 
 
 async def test_an_applications_own_tables_in_the_file_are_left_alone(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,6 +22,8 @@ SCHEMAS: dict[str, tuple[str, ...]] = {"records": ("records_0001",), "leases": (
 """Per file, its migrations in order; the version of a file is how many of them it has."""
 
 Synchronous = Literal["FULL", "NORMAL"]
+
+_CREATING = threading.Lock()
 
 _LEVELS = {"NORMAL": 1, "FULL": 2}
 
@@ -46,12 +51,16 @@ def locate(url: str) -> Location:
 
 
 def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
-    """A connection in autocommit mode, whose commits are as durable as `synchronous` says; verified."""
+    """A connection in autocommit mode, whose commits are as durable as `synchronous` says; verified.
+
+    A file that is not there is made, for its owner alone (mode 0600).
+    """
     if sqlite3.sqlite_version_info < OLDEST:
         raise ConfigurationError(
             f"this Python's SQLite is {sqlite3.sqlite_version}; oneturn needs {OLDEST[0]}.{OLDEST[1]} or later: "
             "install a newer Python or a newer libsqlite3"
         )
+    _create(path)
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=patience.PATIENCE, isolation_level=None, check_same_thread=False)
@@ -67,6 +76,13 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
             "network file system? Use a local disk"
         )
     return connection
+
+
+def _create(path: Path) -> None:
+    # SQLite would go by the umask; -wal and -shm get the mode of their file. What cannot be made here, SQLite says in its words.
+    # One at a time: whoever closes a file takes all locks of this process off it, those of a connection just opened, too.
+    with _CREATING, suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _configure(connection: sqlite3.Connection, synchronous: Synchronous) -> tuple[str, int]:
