@@ -41,13 +41,14 @@ def test_tasks_are_made_where_somebody_owns_them() -> None:
 
 def test_nothing_runs_in_the_default_executor_and_nothing_sleeps_on_a_thread() -> None:
     lane = {"backends/sqlite/lane.py"}  # a thread of its own that lets other processes at the file between two batches
+    lane |= {"backends/sqlite/patience.py"}  # in such a thread, between two tries
     assert _found(r"run_in_executor|to_thread|time\.sleep", except_in=lane) == []
 
 
 def test_time_comes_from_clocks() -> None:
     clocks = {"runtime/clock.py", "backends/times.py", "backends/sqlite/times.py"}
     clocks |= {"testing/simulation/__main__.py", "testing/model/__main__.py"}  # say how fast they ran
-    clocks |= {"backends/sqlite/lane.py"}  # how long a thread waits for a file lock is no decision of the runtime's
+    clocks |= {"backends/sqlite/patience.py"}  # how long a thread waits for a file lock is no decision of the runtime's
     assert _found(r"\btime\.(time|monotonic|clock_gettime|perf_counter)", except_in=clocks) == []
 
 

@@ -30,7 +30,9 @@ def campus_file(settings: Settings) -> Path:
 
 def campus_source(settings: Settings, path: Path) -> Source:
     """The campus database at `path`, as the chain asks it."""
-    database = Database(path, statement_timeout=settings.statement_timeout, max_rows=settings.max_rows)
+    database = Database(
+        path, statement_timeout=settings.statement_timeout, max_rows=settings.max_rows, tables=campus.TABLES
+    )
     return Source(database=database, tables=campus.TABLES, max_rows=settings.max_rows)
 
 

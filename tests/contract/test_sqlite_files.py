@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +19,8 @@ import pytest
 
 from oneturn import ConfigurationError
 from oneturn.backends.sqlite import connect
-from oneturn.backends.sqlite.database import SCHEMAS, locate, migrations
+from oneturn.backends.sqlite.database import SCHEMAS, locate, migrate, migrations
+from oneturn.backends.sqlite.database import connect as open_file
 from oneturn.core.steps import Existing
 from oneturn.testing.contracts import claim_of
 
@@ -90,6 +96,23 @@ def test_several_processes_may_migrate_a_fresh_file_at_once(tmp_path: Path) -> N
     assert max(_version(file)) == (len(SCHEMAS["records"]),)
 
 
+def test_whoever_opens_a_fresh_file_at_the_same_moment_gets_it(tmp_path: Path) -> None:
+    """SQLite does not wait by itself when two want to switch a file to WAL: it refuses one of them at once."""
+    together = threading.Barrier(3)
+
+    def opening(file: Path) -> None:
+        together.wait()
+        with closing(open_file(file, synchronous="NORMAL")) as connection:
+            migrate(connection, schema="leases")
+
+    with ThreadPoolExecutor(3) as threads:
+        for number in range(60):
+            file = tmp_path / f"{number}.db"
+            for opened in [threads.submit(opening, file) for _ in range(3)]:
+                opened.result()
+            assert max(_version(file)) == (len(SCHEMAS["leases"]),)
+
+
 async def test_opening_a_file_again_and_at_once_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "r.db"
     first = await asyncio.gather(*(connect(f"sqlite:///{file}") for _ in range(4)))
@@ -110,6 +133,38 @@ async def test_the_printed_migrations_make_the_same_schema(tmp_path: Path) -> No
     await (await connect(f"sqlite:///{made}")).close()
     assert _schema(printed) == _schema(made)
     assert max(_version(printed)) == max(_version(made))
+
+
+@pytest.fixture
+def _everybody_may_read() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("_everybody_may_read")
+async def test_new_files_are_their_owners_alone(tmp_path: Path) -> None:
+    """Whatever the process's umask: prompts and answers are in them."""
+    backend = await connect(f"sqlite:///{tmp_path}/r.db")
+    await backend.records.claim(claim_of())
+    names = [f"r.db{beside}{end}" for beside in ("", "-leases") for end in ("", "-wal", "-shm")]
+    assert _modes(tmp_path) == dict.fromkeys(names, 0o600)
+    await backend.close()
+
+
+@pytest.mark.usefixtures("_everybody_may_read")
+async def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """Its owner has decided: a group may share it."""
+    for name in ("r.db", "r.db-leases"):
+        (tmp_path / name).touch(mode=0o660)
+    backend = await connect(f"sqlite:///{tmp_path}/r.db")
+    await backend.records.claim(claim_of())
+    assert set(_modes(tmp_path).values()) == {0o660}
+    await backend.close()
 
 
 async def test_an_applications_own_tables_in_the_file_are_left_alone(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlite_subject import opened
 from standing_times import StandingTimes
 
-from oneturn.backends.sqlite import database
+from oneturn.backends.sqlite import patience
 from oneturn.backends.sqlite.database import connect as open_file
 from oneturn.backends.sqlite.lane import Lane
 from oneturn.core.errors import BackendUnavailable
@@ -201,7 +201,7 @@ async def test_somebodys_endless_transaction_makes_records_unavailable_and_nothi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unknown, then repeated: nothing is stored twice, nothing half, and the file is whole."""
-    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE", 0.05)
     async with opened(tmp_path / "r.db", StandingTimes()) as subject:
         claims = [claim_of(scope=f"c{number}") for number in range(5)]
         with locked_by_another_process(tmp_path / "r.db") as let_go:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -156,23 +156,25 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 @pytest.mark.slow
 def test_two_processes_that_write_as_hard_as_they_can_share_one_truth(tmp_path: Path) -> None:
     """Each key is claimed once, in one of them; no lease is torn; no fencing token is given twice; nobody is unavailable."""
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER, str(tmp_path / "r.db"), who],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for who in ("one", "two")
-    ]
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    told = [json.loads(worker.communicate()[0]) for worker in workers]
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "r.db")]
+    with ExitStack() as ending:
+        workers = [
+            ending.enter_context(
+                subprocess.Popen([*command, who], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for who in ("one", "two")
+        ]
+        # Should one of them fail, the other must not be left to whatever test comes next.
+        for worker in workers:
+            ending.callback(worker.kill)
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        told = [json.loads(worker.communicate()[0]) for worker in workers]
     claimed = sorted(tuple(pair) for one in told for pair in one["claimed"])
     tokens = [token for one in told for token in one["tokens"]]
     assert claimed == [(task, number) for task in range(8) for number in range(15)]

@@ -92,7 +92,7 @@ def source(tmp_path: Path) -> Iterator[Source]:
             "INSERT INTO student VALUES (?, ?, ?, '女', 1, ?)",
             [(n, f"N{n}", f"S{n}", 2024 + n % 3) for n in range(1, 7)],
         )
-    database = Database(path, statement_timeout=30, max_rows=100)
+    database = Database(path, statement_timeout=30, max_rows=100, tables=TABLES)
     yield Source(database=database, tables=TABLES, max_rows=100)
     database.close()
 
@@ -357,7 +357,7 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def embedded(campus: Path) -> Iterator[tuple[Source, EmbeddedModel]]:
-    database = Database(campus, statement_timeout=30, max_rows=500)
+    database = Database(campus, statement_timeout=30, max_rows=500, tables=TABLES)
     yield Source(database=database, tables=TABLES, max_rows=500), EmbeddedModel(Values.load(campus))
     database.close()
 

@@ -39,6 +39,12 @@ ClaimAnswer = Claimed | Enqueued | Existing | Busy | Lapsed | Full | NotRegenera
 EnqueueAnswer = Enqueued | Existing | Busy | Full | NotRegenerable
 
 
+def refuse_bad_limit(limit: int) -> None:
+    """ValueError, before any I/O, for a limit that lets nothing through: stores would differ about what it means."""
+    if limit < 1:
+        raise ValueError(f"limit must be 1 or more, not {limit!r}")
+
+
 class RecordStore(Protocol):
     """Executions and their logs. Each method is one transaction, timed by the store's own clock after its locks.
 
@@ -55,6 +61,7 @@ class RecordStore(Protocol):
       answers what is true.
     - Nothing of one tenant is reachable with another tenant's name.
     - Every call may be made from any event loop of the process.
+    - ValueError, before any I/O, for a `limit` below 1.
     """
 
     async def claim(self, claim: Claim) -> ClaimAnswer:

@@ -70,7 +70,7 @@ class Turn(Generic[P]):
         self.lease.check()
 
     async def history(self, *, limit: int = 50) -> tuple[Message[P], ...]:
-        """The answered messages before this turn, oldest first, the newest `limit` of them."""
+        """The answered messages before this turn, oldest first, the newest `limit` of them; ValueError if that is below 1."""
         return await self._execution.history(limit=limit)
 
     def text(self, delta: str, /) -> None:

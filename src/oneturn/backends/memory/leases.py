@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
-from oneturn.core import granting
+from oneturn.backends.leases import SteppedLeases
 from oneturn.core.clock import Times
 from oneturn.core.failpoint import failpoint
-from oneturn.core.granting import Entry
-from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_mark, refuse_bad_request
+from oneturn.core.granting import Entry, Keys
 
 T = TypeVar("T")
 
@@ -46,7 +45,7 @@ class MemoryKeys:
         return self._token
 
 
-class MemoryLeases:
+class MemoryLeases(SteppedLeases):
     """See `oneturn.core.lease.LeaseStore`."""
 
     def __init__(self, times: Times) -> None:
@@ -54,32 +53,16 @@ class MemoryLeases:
         self._keys = MemoryKeys()
         self._lock = threading.Lock()
 
-    async def _step(self, name: str, step: Callable[[MemoryKeys], T]) -> T:
+    async def _step(
+        self,
+        name: str,
+        step: Callable[[Keys], T],
+        *,
+        first: bool = False,  # noqa: ARG002 - nobody waits in a line here
+    ) -> T:
         await failpoint(f"leases.{name}.before")
         with self._lock:
             self._keys.now = self._times.monotonic()
             answer = step(self._keys)
         await failpoint(f"leases.{name}.after")
         return answer
-
-    async def acquire(self, keys: Sequence[str], *, owner: str, ttl: float) -> Grant | Held:
-        """See the port."""
-        refuse_bad_request(keys, ttl=ttl)
-        return await self._step("acquire", lambda held: granting.acquire(held, keys, owner=owner, ttl=ttl))
-
-    async def renew(self, grants: Sequence[Grant]) -> list[Renewal]:
-        """See the port."""
-        return await self._step("renew", lambda held: [granting.renew(held, grant) for grant in grants])
-
-    async def release(self, grant: Grant) -> bool:
-        """See the port."""
-        return await self._step("release", lambda held: granting.release(held, grant))
-
-    async def inspect(self, key: str) -> Holding | None:
-        """See the port."""
-        return await self._step("inspect", lambda held: granting.inspect(held, key))
-
-    async def revoke(self, key: str, *, mark_for: float) -> bool:
-        """See the port."""
-        refuse_bad_mark(mark_for)
-        return await self._step("revoke", lambda held: granting.revoke(held, key, mark_for=mark_for))

@@ -6,88 +6,52 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from oneturn.backends.memory.table import MemoryTable
+from oneturn.backends.memory.table import MemoryTable, in_line
+from oneturn.backends.records import SteppedRecords
 from oneturn.core import event as kinds
-from oneturn.core import transitions
 from oneturn.core.clock import Times
 from oneturn.core.event import Logged, encode, fold
 from oneturn.core.failpoint import failpoint
 from oneturn.core.identity import Identity
 from oneturn.core.record import Record, StoredMessage
-from oneturn.core.steps import (
-    Abandon,
-    Append,
-    Appended,
-    Busy,
-    Claim,
-    Claimed,
-    Due,
-    Ended,
-    Finish,
-    Gone,
-    Lapsed,
-    Requeued,
-    Retention,
-    Start,
-    Stop,
-    Swept,
-    Vouch,
-)
-from oneturn.core.store import ClaimAnswer
+from oneturn.core.steps import Due, Retention, Swept
+from oneturn.core.store import refuse_bad_limit
 
 T = TypeVar("T")
 
 
-class MemoryRecords:
+class MemoryRecords(SteppedRecords[MemoryTable]):
     """See `oneturn.core.store.RecordStore`."""
 
     def __init__(self, times: Times) -> None:
         self.table = MemoryTable(times)
         self._lock = threading.Lock()
 
-    async def _step(self, name: str, step: Callable[[MemoryTable], T]) -> T:
+    async def _write(
+        self,
+        name: str,
+        step: Callable[[MemoryTable], T],
+        *,
+        first: bool = False,  # noqa: ARG002 - nobody waits in a line here
+    ) -> T:
         await failpoint(f"records.{name}.before")
         with self._lock:
             answer = step(self.table)
         await failpoint(f"records.{name}.after")
         return answer
 
-    async def claim(self, claim: Claim) -> ClaimAnswer:
-        """See the port."""
-        return await self._step("claim", lambda table: transitions.claim(table, claim))
-
-    async def start(self, start: Start) -> Claimed | Busy | Lapsed | Gone:
-        """See the port."""
-        return await self._step("start", lambda table: transitions.start(table, start))
-
-    async def append(self, append: Append) -> Appended | Gone:
-        """See the port."""
-        return await self._step("append", lambda table: transitions.append(table, append))
-
-    async def finish(self, finish: Finish) -> Ended | Gone:
-        """See the port."""
-        return await self._step("finish", lambda table: transitions.finish(table, finish))
-
-    async def stop(self, stop: Stop) -> Ended | Gone:
-        """See the port."""
-        return await self._step("stop", lambda table: transitions.stop(table, stop))
-
-    async def abandon(self, abandon: Abandon) -> Ended | Requeued | Gone:
-        """See the port."""
-        return await self._step("abandon", lambda table: transitions.abandon(table, abandon))
-
-    async def touch(self, vouches: Sequence[Vouch]) -> list[Record | None]:
-        """See the port."""
-        return await self._step("touch", lambda table: [transitions.touch(table, vouch) for vouch in vouches])
+    async def _read(self, name: str, step: Callable[[MemoryTable], T]) -> T:
+        return await self._write(name, step)
 
     async def due(self, *, handlers: Sequence[str], limit: int, unknown_after: float) -> Due:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> Due:
             long_ago = table.wall - unknown_after
             startable: list[Record] = []
             lapsed: list[Record] = []
-            for tenant, scope in table.scopes:
+            for tenant, scope in table.open:
                 name = Identity(tenant=tenant, subject="", scope=scope, key="")
                 running = table.running(name)
                 if running is not None and running.remaining > 0:
@@ -102,29 +66,23 @@ class MemoryRecords:
             lapsed.sort(key=lambda record: record.alive_until)
             return Due(startable=tuple(startable[:limit]), lapsed=tuple(lapsed[:limit]))
 
-        return await self._step("due", step)
-
-    async def find(self, identity: Identity) -> Record | None:
-        """See the port."""
-        return await self._step("find", lambda table: table.find(identity))
-
-    async def read(self, *, tenant: str, id: str) -> Record | None:  # noqa: A002 - the field's word
-        """See the port."""
-        return await self._step("read", lambda table: table.read(tenant, id))
+        return await self._read("due", step)
 
     async def events(self, *, tenant: str, id: str, after: int, limit: int = 1000) -> list[Logged]:  # noqa: A002
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[Logged]:
             log = table.events[id] if table.read(tenant, id) else []
             return [logged for logged in log if logged.seq > after][:limit]
 
-        return await self._step("events", step)
+        return await self._read("events", step)
 
     async def scope_events(
         self, *, tenant: str, scope: str, after: tuple[int, int], limit: int = 1000
     ) -> list[tuple[str, int, Logged]]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[tuple[str, int, Logged]]:
             rows = [
@@ -136,27 +94,25 @@ class MemoryRecords:
             ]
             return sorted(rows, key=lambda row: (row[1], row[2].seq))[:limit]
 
-        return await self._step("scope_events", step)
-
-    async def position(self, *, tenant: str, id: str) -> int:  # noqa: A002
-        """See the port."""
-        return await self._step("position", lambda table: transitions.position(table, tenant=tenant, execution=id))
+        return await self._read("scope_events", step)
 
     async def history(
         self, *, tenant: str, scope: str, before_epoch: int | None = None, without: str = "", limit: int = 50
     ) -> list[StoredMessage]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[StoredMessage]:
             answered = table.answered(tenant, scope, before_epoch=before_epoch)
             return [message for message in answered if message.turn != without][-limit:]
 
-        return await self._step("history", step)
+        return await self._read("history", step)
 
     async def turns(
         self, *, tenant: str, scope: str, limit: int = 100, before_sequence: int | None = None
     ) -> list[Record]:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: MemoryTable) -> list[Record]:
             records = [
@@ -164,9 +120,10 @@ class MemoryRecords:
                 for record in table.of(tenant, scope)
                 if before_sequence is None or record.sequence < before_sequence
             ]
-            return sorted(records, key=lambda record: (record.sequence, record.created_at))[-limit:]
+            newest = sorted(records, key=in_line)[-limit:]
+            return [table.seen(record) for record in newest]
 
-        return await self._step("turns", step)
+        return await self._read("turns", step)
 
     async def scope_epoch(self, *, tenant: str, scope: str) -> int:
         """See the port."""
@@ -175,11 +132,11 @@ class MemoryRecords:
             found = table.scopes.get((tenant, scope))
             return found.epoch if found else 0
 
-        return await self._step("scope_epoch", step)
+        return await self._read("scope_epoch", step)
 
     async def sweep(self, retention: Retention) -> Swept:
         """See the port."""
-        return await self._step("sweep", lambda table: _sweep(table, retention))
+        return await self._write("sweep", lambda table: _sweep(table, retention))
 
     async def erase(self, *, tenant: str, scope: str) -> int:
         """See the port."""
@@ -190,7 +147,7 @@ class MemoryRecords:
                 table.empty(record)
             return len(records)
 
-        return await self._step("erase", step)
+        return await self._write("erase", step)
 
 
 def _sweep(table: MemoryTable, retention: Retention) -> Swept:

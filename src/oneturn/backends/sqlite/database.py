@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
+from oneturn.backends.sqlite import patience
 from oneturn.backends.sqlite.statements import script
 from oneturn.core.errors import BackendUnavailable, ConfigurationError
-
-PATIENCE = 5.0
-"""Seconds that a statement waits for another process's transaction before its outcome is called unknown."""
 
 OLDEST = (3, 35)
 """The first SQLite that has RETURNING."""
@@ -21,6 +22,8 @@ SCHEMAS: dict[str, tuple[str, ...]] = {"records": ("records_0001",), "leases": (
 """Per file, its migrations in order; the version of a file is how many of them it has."""
 
 Synchronous = Literal["FULL", "NORMAL"]
+
+_CREATING = threading.Lock()
 
 _LEVELS = {"NORMAL": 1, "FULL": 2}
 
@@ -48,15 +51,19 @@ def locate(url: str) -> Location:
 
 
 def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
-    """A connection in autocommit mode, whose commits are as durable as `synchronous` says; verified."""
+    """A connection in autocommit mode, whose commits are as durable as `synchronous` says; verified.
+
+    A file that is not there is made, for its owner alone (mode 0600).
+    """
     if sqlite3.sqlite_version_info < OLDEST:
         raise ConfigurationError(
             f"this Python's SQLite is {sqlite3.sqlite_version}; oneturn needs {OLDEST[0]}.{OLDEST[1]} or later: "
             "install a newer Python or a newer libsqlite3"
         )
+    _create(path)
     connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=patience.PATIENCE, isolation_level=None, check_same_thread=False)
         mode, level = _configure(connection, synchronous)
     except sqlite3.Error as error:
         if connection is not None:
@@ -71,16 +78,27 @@ def connect(path: Path, *, synchronous: Synchronous) -> sqlite3.Connection:
     return connection
 
 
+def _create(path: Path) -> None:
+    # SQLite would go by the umask; -wal and -shm get the mode of their file. What cannot be made here, SQLite says in its words.
+    # One at a time: whoever closes a file takes all locks of this process off it, those of a connection just opened, too.
+    with _CREATING, suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def _configure(connection: sqlite3.Connection, synchronous: Synchronous) -> tuple[str, int]:
-    # Asked first: a file that is in WAL already need not be locked to find out.
-    mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    if mode != "wal":
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    # Two that switch a fresh file at once stand in each other's way: SQLite refuses one of them without any patience.
+    mode = patience.patiently(lambda: _switched_to_wal(connection), pause=0.002)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     if synchronous == "FULL":
         # macOS: fsync alone leaves the data in the drive's cache. Elsewhere it means nothing.
         connection.execute("PRAGMA fullfsync = 1")
     return mode, connection.execute("PRAGMA synchronous").fetchone()[0]
+
+
+def _switched_to_wal(connection: sqlite3.Connection) -> str:
+    # Asked first: a file that is in WAL already need not be locked to find out.
+    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+    return mode if mode == "wal" else str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> ConfigurationError | BackendUnavailable:

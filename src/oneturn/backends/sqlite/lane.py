@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from oneturn.backends.sqlite import database
+from oneturn.backends.sqlite.patience import patiently
 from oneturn.core.errors import BackendUnavailable
 from oneturn.core.failpoint import failpoint
 from oneturn.core.store import Execute
@@ -145,18 +145,10 @@ class Lane:
         return batch
 
     def _begin(self, run: Execute) -> None:
-        if not self._writes:
+        if self._writes:
+            patiently(lambda: run("BEGIN IMMEDIATE", ()), pause=0.0)
+        else:
             run("BEGIN", ())
-            return
-        until = time.monotonic() + database.PATIENCE
-        while True:
-            try:
-                run("BEGIN IMMEDIATE", ())
-            except sqlite3.Error as error:
-                if not _busy(error) or time.monotonic() >= until:
-                    raise
-            else:
-                return
 
     def _commit(self, batch: Sequence[Waiting], connection: sqlite3.Connection, run: Execute) -> None:
         """Run a batch in one transaction, leaving its answers or errors in it. Never raises."""
@@ -178,10 +170,6 @@ class Lane:
                 return
             for waiting in batch:
                 self._commit([waiting], connection, run)
-
-
-def _busy(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _fail(batch: Sequence[Waiting], error: BaseException) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
+from oneturn.backends.leases import SteppedLeases
 from oneturn.backends.sqlite.lane import Lane
 from oneturn.backends.sqlite.statements import statements
 from oneturn.backends.sqlite.times import BootTimes
-from oneturn.core import granting
-from oneturn.core.granting import Entry
-from oneturn.core.lease import Grant, Held, Holding, Renewal, refuse_bad_mark, refuse_bad_request
+from oneturn.core.granting import Entry, Keys
 from oneturn.core.store import Execute
 
 SQL = statements("leases")
@@ -47,14 +46,14 @@ class SqliteKeys:
         return int(self._run(SQL["next_token"], ())[0][0])
 
 
-class SqliteLeases:
+class SqliteLeases(SteppedLeases):
     """See `oneturn.core.lease.LeaseStore`."""
 
     def __init__(self, lane: Lane, times: BootTimes) -> None:
         self._lane = lane
         self._times = times
 
-    async def _step(self, name: str, step: Callable[[SqliteKeys], T], *, first: bool = False) -> T:
+    async def _step(self, name: str, step: Callable[[Keys], T], *, first: bool = False) -> T:
         return await self._lane.run(f"leases.{name}", lambda run: step(SqliteKeys(run, self._times)), first=first)
 
     async def prune(self) -> None:
@@ -62,25 +61,3 @@ class SqliteLeases:
         await self._lane.run(
             "leases.prune", lambda run: run(SQL["prune"], (self._times.boot(), self._times.monotonic()))
         )
-
-    async def acquire(self, keys: Sequence[str], *, owner: str, ttl: float) -> Grant | Held:
-        """See the port."""
-        refuse_bad_request(keys, ttl=ttl)
-        return await self._step("acquire", lambda held: granting.acquire(held, keys, owner=owner, ttl=ttl))
-
-    async def renew(self, grants: Sequence[Grant]) -> list[Renewal]:
-        """See the port."""
-        return await self._step("renew", lambda held: [granting.renew(held, grant) for grant in grants], first=True)
-
-    async def release(self, grant: Grant) -> bool:
-        """See the port."""
-        return await self._step("release", lambda held: granting.release(held, grant))
-
-    async def inspect(self, key: str) -> Holding | None:
-        """See the port."""
-        return await self._step("inspect", lambda held: granting.inspect(held, key))
-
-    async def revoke(self, key: str, *, mark_for: float) -> bool:
-        """See the port."""
-        refuse_bad_mark(mark_for)
-        return await self._step("revoke", lambda held: granting.revoke(held, key, mark_for=mark_for))

@@ -5,39 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from oneturn.backends.records import SteppedRecords
 from oneturn.backends.sqlite import retention as retain
 from oneturn.backends.sqlite.lane import Lane
 from oneturn.backends.sqlite.table import SQL, Table
 from oneturn.backends.sqlite.times import BootTimes
 from oneturn.core import transitions
 from oneturn.core.event import Logged
-from oneturn.core.identity import Identity
 from oneturn.core.record import Record, StoredMessage
-from oneturn.core.steps import (
-    Abandon,
-    Append,
-    Appended,
-    Busy,
-    Claim,
-    Claimed,
-    Due,
-    Ended,
-    Finish,
-    Gone,
-    Lapsed,
-    Requeued,
-    Retention,
-    Start,
-    Stop,
-    Swept,
-    Vouch,
-)
-from oneturn.core.store import ClaimAnswer, EnqueueAnswer, Execute
+from oneturn.core.steps import Claim, Due, Ended, Finish, Gone, Retention, Swept
+from oneturn.core.store import EnqueueAnswer, Execute, refuse_bad_limit
 
 T = TypeVar("T")
 
 
-class SqliteRecords:
+class SqliteRecords(SteppedRecords[Table]):
     """See `oneturn.core.store.RecordStore`."""
 
     def __init__(self, writer: Lane, reader: Lane, times: BootTimes) -> None:
@@ -51,38 +33,9 @@ class SqliteRecords:
     async def _read(self, name: str, step: Callable[[Table], T]) -> T:
         return await self._reader.run(f"records.{name}", lambda run: step(Table(run, self._times)))
 
-    async def claim(self, claim: Claim) -> ClaimAnswer:
-        """See the port."""
-        return await self._write("claim", lambda table: transitions.claim(table, claim))
-
-    async def start(self, start: Start) -> Claimed | Busy | Lapsed | Gone:
-        """See the port."""
-        return await self._write("start", lambda table: transitions.start(table, start))
-
-    async def append(self, append: Append) -> Appended | Gone:
-        """See the port."""
-        return await self._write("append", lambda table: transitions.append(table, append))
-
-    async def finish(self, finish: Finish) -> Ended | Gone:
-        """See the port."""
-        return await self._write("finish", lambda table: transitions.finish(table, finish))
-
-    async def stop(self, stop: Stop) -> Ended | Gone:
-        """See the port."""
-        return await self._write("stop", lambda table: transitions.stop(table, stop))
-
-    async def abandon(self, abandon: Abandon) -> Ended | Requeued | Gone:
-        """See the port."""
-        return await self._write("abandon", lambda table: transitions.abandon(table, abandon))
-
-    async def touch(self, vouches: Sequence[Vouch]) -> list[Record | None]:
-        """See the port."""
-        return await self._write(
-            "touch", lambda table: [transitions.touch(table, vouch) for vouch in vouches], first=True
-        )
-
     async def due(self, *, handlers: Sequence[str], limit: int, unknown_after: float) -> Due:
         """See the port."""
+        refuse_bad_limit(limit)
 
         def step(table: Table) -> Due:
             startable = table.startable(handlers=handlers, long_ago=table.wall - unknown_after, limit=limit)
@@ -90,34 +43,25 @@ class SqliteRecords:
 
         return await self._read("due", step)
 
-    async def find(self, identity: Identity) -> Record | None:
-        """See the port."""
-        return await self._read("find", lambda table: table.find(identity))
-
-    async def read(self, *, tenant: str, id: str) -> Record | None:  # noqa: A002 - the field's word
-        """See the port."""
-        return await self._read("read", lambda table: table.read(tenant, id))
-
     async def events(self, *, tenant: str, id: str, after: int, limit: int = 1000) -> list[Logged]:  # noqa: A002
         """See the port."""
+        refuse_bad_limit(limit)
         return await self._read("events", lambda table: table.events_of(tenant, id, after=after, limit=limit))
 
     async def scope_events(
         self, *, tenant: str, scope: str, after: tuple[int, int], limit: int = 1000
     ) -> list[tuple[str, int, Logged]]:
         """See the port."""
+        refuse_bad_limit(limit)
         return await self._read(
             "scope_events", lambda table: table.scope_events(tenant, scope, after=after, limit=limit)
         )
-
-    async def position(self, *, tenant: str, id: str) -> int:  # noqa: A002
-        """See the port."""
-        return await self._read("position", lambda table: transitions.position(table, tenant=tenant, execution=id))
 
     async def history(
         self, *, tenant: str, scope: str, before_epoch: int | None = None, without: str = "", limit: int = 50
     ) -> list[StoredMessage]:
         """See the port."""
+        refuse_bad_limit(limit)
         below = 2**62 if before_epoch is None else before_epoch
         return await self._read(
             "history",
@@ -128,6 +72,7 @@ class SqliteRecords:
         self, *, tenant: str, scope: str, limit: int = 100, before_sequence: int | None = None
     ) -> list[Record]:
         """See the port."""
+        refuse_bad_limit(limit)
         below = 2**62 if before_sequence is None else before_sequence
         return await self._read("turns", lambda table: table.many(SQL["turns"], (tenant, scope, below, limit))[::-1])
 

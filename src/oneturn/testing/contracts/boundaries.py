@@ -93,6 +93,25 @@ class BoundariesContract:
                 await call()
             assert names == [f"{name}.before", f"{name}.after"]
 
+    @pytest.mark.parametrize("limit", [0, -1])
+    async def test_a_limit_that_lets_nothing_through_is_refused_before_any_io(
+        self, subject: Subject, limit: int
+    ) -> None:
+        """To one store 0 might mean none, to another all."""
+        records = subject.backend.records
+        record = await subject.answered()
+        looks: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: records.due(handlers=["chat"], limit=limit, unknown_after=1),
+            lambda: records.events(tenant="acme", id=record.id, after=0, limit=limit),
+            lambda: records.scope_events(tenant="acme", scope="c", after=(0, 0), limit=limit),
+            lambda: records.history(tenant="acme", scope="c", limit=limit),
+            lambda: records.turns(tenant="acme", scope="c", limit=limit),
+        )
+        for look in looks:
+            with passed() as names, pytest.raises(ValueError, match=f"limit.*{limit}"):
+                await look()
+            assert names == []
+
     @pytest.mark.case("L3")
     async def test_an_acquisition_whose_reply_was_lost_is_granted_to_its_owner(self, subject: Subject) -> None:
         leases = subject.backend.leases
