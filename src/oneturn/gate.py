@@ -49,14 +49,18 @@ class Handle(Generic[R]):
         """Started or queued by this call, rather than found."""
 
     async def outcome(self, *, wait: float | None = None) -> Outcome | None:
-        """The final record, once there is one; None if there is none after `wait` seconds (None: wait for ever)."""
+        """The final record, once there is one; None if there is none after `wait` seconds (None: wait for ever).
+
+        Raises ResultUnavailable if it was forgotten, BackendUnavailable if the gate was closed meanwhile.
+        """
         record = await self.engine.outcome(self.ticket.record, wait=wait, through_drain=True)
         return outcome_of(record, replayed=self.admission == "replayed") if record.status.final else None
 
     async def result(self, *, wait: float | None = None) -> R:
         """The handler's result.
 
-        Raises TurnFailed, Stopped, ResultUnavailable, or TimeoutError if it is not there after `wait` seconds.
+        Raises TurnFailed, Stopped, ResultUnavailable, TimeoutError if it is not there after `wait` seconds, or
+        BackendUnavailable if the gate was closed meanwhile.
         """
         record = await self.engine.outcome(self.ticket.record, wait=wait, through_drain=True)
         body = record.body.decode() or "{}"
@@ -80,8 +84,9 @@ class Handle(Generic[R]):
         """Its events with a greater id, as they come, up to the terminal one. Leaving early is fine.
 
         Ends as well when there is nothing to read any more: it was forgotten, expired, or its admission rolled back.
+        Goes on while the process drains; raises BackendUnavailable if the gate was closed meanwhile.
         """
-        async with self.engine.reader(self.ticket.record, after=max(after, 0)) as reader:
+        async with self.engine.reader(self.ticket.record, after=max(after, 0), through_drain=True) as reader:
             while not reader.done:
                 for logged in await reader.next(self.engine.settings.check_every):
                     yield Event(id=logged.seq, kind=logged.kind, data=json.loads(logged.data))

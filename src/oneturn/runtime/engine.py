@@ -114,6 +114,8 @@ class Engine:
         await self._keeper.stop()
         await process.supervisor.close()
         process.pool.close()
+        process.closed = True
+        self._readers.wake()
         for backend in self._backends.values():
             await backend.close()
 
@@ -226,14 +228,19 @@ class Engine:
     async def outcome(self, record: Record, *, wait: float | None, through_drain: bool = False) -> Record:
         """The record as soon as it is final, or as it stands after `wait` seconds.
 
-        When the process begins to drain it answers at once as well, unless the caller waits `through_drain`.
+        When the process begins to drain it answers at once as well, unless the caller waits `through_drain`; then
+        BackendUnavailable says that the gate was closed meanwhile.
         """
         process = self.process
         end = None if wait is None else process.clock.monotonic() + wait
         topic = record.identity.topic()
         with listening(process.signals, topic, clock=process.clock) as bell, self._readers.waking(bell):
             while True:
-                found = await process.records.read(tenant=record.identity.tenant, id=record.id)
+                try:
+                    found = await process.records.read(tenant=record.identity.tenant, id=record.id)
+                except BackendUnavailable:
+                    process.refuse_closed()
+                    raise
                 record = found or record
                 left = None if end is None else end - process.clock.monotonic()
                 if found is None:
@@ -245,6 +252,7 @@ class Engine:
                 over = left is not None and left <= 0
                 if record.status.final or over or not (process.accepting or through_drain):
                     return record
+                process.refuse_closed()
                 pause = self.settings.check_every
                 await bell.wait(pause if left is None else min(left, pause))
 
@@ -269,9 +277,9 @@ class Engine:
             tenant=tenant, scope=scope, limit=limit, before_sequence=before_sequence
         )
 
-    def reader(self, record: Record, *, after: int) -> AbstractAsyncContextManager[Reader]:
+    def reader(self, record: Record, *, after: int, through_drain: bool = False) -> AbstractAsyncContextManager[Reader]:
         """Watch one execution."""
-        return self._readers.reader(record, after=after)
+        return self._readers.reader(record, after=after, through_drain=through_drain)
 
     def conversation(
         self, *, tenant: str, scope: str, after: tuple[int, int] | None

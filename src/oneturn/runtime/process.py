@@ -67,6 +67,7 @@ class Process:
         self.accepting = True
         self.stopping: StopReason | None = None
         """Once set, whatever is started is told at once."""
+        self.closed = False
         self._decisions = decisions
 
     def transactional(self) -> TransactionalRecords:
@@ -77,6 +78,13 @@ class Process:
                 "gate.ask(session=…) need records in the database of the session, such as sqlite:///app.db"
             )
         return self.backend.transactional
+
+    def refuse_closed(self) -> None:
+        """BackendUnavailable for whoever waits here after the gate was closed: nothing will be heard here any more."""
+        if self.closed:
+            raise BackendUnavailable(
+                "this gate was closed while the turn was watched: it may have ended, or go on elsewhere; ask an open gate"
+            )
 
     # -- leases -------------------------------------------------------------------------------------------------------
 

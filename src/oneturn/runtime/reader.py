@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
+from oneturn.core.errors import BackendUnavailable
 from oneturn.core.event import Logged
 from oneturn.core.identity import scope_topic, turn_topic
 from oneturn.core.record import Record
@@ -34,17 +35,22 @@ class Feed:
 class Reader:
     """One reader of one execution: its own cursor, its own pace. It may stop reading without anybody's noticing."""
 
-    def __init__(self, process: Process, feed: Feed, bell: Bell, *, after: int) -> None:
+    def __init__(self, process: Process, feed: Feed, bell: Bell, *, after: int, through_drain: bool) -> None:
         self._process = process
         self._feed = feed
         self._bell = bell
+        self._through_drain = through_drain
         self.after = after
         self.done = False
 
     async def next(self, wait: float) -> list[Logged]:
-        """What has gathered since the last call; [] if nothing came within `wait` seconds, or the process is to drain."""
+        """What has gathered since the last call; [] if nothing came within `wait` seconds, or the process is to drain.
+
+        A reader that stays through the drain waits on; BackendUnavailable says that the gate was closed meanwhile.
+        """
         got = await self._take()
-        if not got and not self.done and self._process.accepting:
+        if not got and not self.done and (self._process.accepting or self._through_drain):
+            self._process.refuse_closed()
             if not await self._bell.wait(min(wait, self._process.settings.check_every)):
                 await self._see_whether_it_is_there()
             got = await self._take()
@@ -81,7 +87,11 @@ class Reader:
 
     async def _read(self, after: int) -> list[Logged]:
         record = self._feed.record
-        return await self._process.records.events(tenant=record.identity.tenant, id=record.id, after=after)
+        try:
+            return await self._process.records.events(tenant=record.identity.tenant, id=record.id, after=after)
+        except BackendUnavailable:
+            self._process.refuse_closed()
+            raise
 
 
 class Readers:
@@ -93,13 +103,13 @@ class Readers:
         self._bells: dict[Bell, None] = {}
 
     def wake(self) -> None:
-        """Let every reader look again (the process begins to drain)."""
+        """Let everybody who waits look again (the process begins to drain, or its gate was closed)."""
         for bell in self._bells:
             bell.ring_here()
 
     @contextmanager
     def waking(self, bell: Bell) -> Iterator[None]:
-        """Ring this bell too when the process begins to drain."""
+        """Ring this bell too when the process begins to drain, and when its gate was closed."""
         self._bells[bell] = None
         try:
             yield
@@ -107,14 +117,14 @@ class Readers:
             self._bells.pop(bell, None)
 
     @asynccontextmanager
-    async def reader(self, record: Record, *, after: int) -> AsyncIterator[Reader]:
+    async def reader(self, record: Record, *, after: int, through_drain: bool) -> AsyncIterator[Reader]:
         """Watch `record` from the event after `after`. Subscribed before it looks: nothing falls into the gap."""
         with listening(self._process.signals, turn_topic(record.id), clock=self._process.clock) as bell:
             feed = self._feeds.setdefault(record.id, Feed(record=record, base=after))
             feed.readers[bell] = None
             try:
                 with self.waking(bell):
-                    yield Reader(self._process, feed, bell, after=after)
+                    yield Reader(self._process, feed, bell, after=after, through_drain=through_drain)
             finally:
                 feed.readers.pop(bell, None)
                 if not feed.readers:

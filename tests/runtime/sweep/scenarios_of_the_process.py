@@ -203,7 +203,7 @@ async def _(s: Stage) -> Call:
     readers = Readers(s.process)
 
     async def read() -> None:
-        async with readers.reader(record, after=0) as reader:
+        async with readers.reader(record, through_drain=False, after=0) as reader:
             while not reader.done:
                 await reader.next(1)
 
@@ -218,7 +218,7 @@ async def _(s: Stage) -> Call:
 @scenario("Reader.next")
 async def _(s: Stage) -> Call:
     record = await s.ended("1")
-    context = Readers(s.process).reader(record, after=0)
+    context = Readers(s.process).reader(record, through_drain=False, after=0)
     reader = await context.__aenter__()
     seen: list[int] = []
 

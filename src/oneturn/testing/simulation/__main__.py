@@ -4,35 +4,71 @@ from __future__ import annotations
 
 import argparse
 import logging
+import subprocess
 import sys
 import time
 
-from oneturn.testing.simulation import Run, run_seed
+from oneturn.testing.simulation.campaign import LAST, Tally, report, run_seeds
+from oneturn.testing.simulation.failpoints import failpoints
+from oneturn.testing.simulation.run import run_seed
+
+SHOWN = 3
+"""Failures that are shrunk and told in full."""
 
 
 def main() -> int:
     """Run a range of seeds and say what they gave."""
-    parser = argparse.ArgumentParser(prog="simulation")
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--base", type=int, default=1)
+    parser = argparse.ArgumentParser(prog="python -m oneturn.testing.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many")
+    parser.add_argument("--base", default="1", help='the first one; "commit": a fresh one for each commit')
+    parser.add_argument("--processes", type=int, help="how many at once; default: one for each processor")
+    parser.add_argument("--only", help="one seed with these items of its plan alone, as a failure names them")
     chosen = parser.parse_args()
-    logging.disable(logging.CRITICAL)  # handlers that crash are what this is about
-    began, runs = time.perf_counter(), list[Run]()
-    for seed in range(chosen.base, chosen.base + chosen.seeds):
-        run = run_seed(seed)
-        runs.append(run)
-        for violation in run.violations:
-            sys.stdout.write(f"seed {seed}: {violation.invariant}: {violation.what}\n")
-        if run.violations:
-            sys.stdout.write("".join(f"    {line}\n" for line in run.trace[-20:]))
-            sys.stdout.write(f"  again: python -m oneturn.testing.simulation --seeds 1 --base {seed}\n")
+    if chosen.seeds < 1:
+        parser.error("--seeds must be at least 1")
+    try:
+        base = _base(chosen.base)
+    except ValueError as error:
+        parser.error(str(error))
+    logging.disable(logging.CRITICAL)
+    if chosen.only is not None:
+        return _again(base, frozenset(chosen.only.split(",")))
+    began, tally = time.perf_counter(), Tally()
+    for run in run_seeds(range(base, base + chosen.seeds), processes=chosen.processes):
+        tally.add(run)
+        if run.violations and len(tally.failed) <= SHOWN:
+            _say(*report(run))
     minutes = (time.perf_counter() - began) / 60
-    sys.stdout.write(
-        f"seeds={len(runs)} violations={sum(bool(run.violations) for run in runs)} "
-        f"admissions={sum(run.admissions for run in runs)} faults={sum(run.faults for run in runs)} "
-        f"seeds_per_min={len(runs) / minutes:.0f}\n"
+    known = len(failpoints())
+    _say(
+        f"seeds={tally.seeds} violations={len(tally.failed)} admissions={tally.admissions} faults={tally.faults} "
+        f"seeds_per_min={tally.seeds / minutes:.0f} admissions_per_min={tally.admissions / minutes:.0f} "
+        f"hosts={tally.hosts} failpoints={known - len(tally.missed())}/{known} base={base}"
     )
-    return int(any(run.violations for run in runs))
+    complaints = tally.complaints()
+    _say(*complaints)
+    return int(bool(tally.failed or complaints))
+
+
+def _again(seed: int, only: frozenset[str]) -> int:
+    names = frozenset(item.partition(":")[0] for item in run_seed(seed).plan)
+    run = run_seed(seed, without=names - only)
+    _say(*run.plan, *run.trace[-LAST:], *(f"{violation.invariant}: {violation.what}" for violation in run.violations))
+    return int(bool(run.violations))
+
+
+def _base(given: str) -> int:
+    if given != "commit":
+        return int(given)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607 - whichever git there is
+    if head.returncode:
+        raise ValueError("--base commit needs a git checkout: give a number instead")
+    return int(head.stdout[:8], 16)
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
