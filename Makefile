@@ -15,6 +15,7 @@ serve:            ## QueryData on http://127.0.0.1:8000 (PORT= to change)
 test: setup-tests ## everything that CI runs
 	@$(MAKE) --no-print-directory check
 	@$(PY) -m pytest --rows
+	@$(MAKE) --no-print-directory sim SEEDS=5000 BASE=commit
 
 check: setup      ## lint, types, layers
 	@$(PY) -m ruff check .
@@ -25,7 +26,7 @@ check: setup      ## lint, types, layers
 contract: setup   ## the contract suite of every port on every backend
 	@$(PY) -m pytest tests/contract
 
-sim: setup        ## SEEDS= seeds from BASE= under the simulation; exit 1 on a violation
+sim: setup        ## SEEDS= seeds from BASE= (a number, or "commit") under the simulation; exit 1 on a violation
 	@$(PY) -m oneturn.testing.simulation --seeds $(SEEDS) --base $(BASE)
 
 zoo: setup        ## every planted bug is found

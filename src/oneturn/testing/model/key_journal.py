@@ -27,10 +27,11 @@ class KeyJournal:
             return
         yield from self._lives(step, names)
         before = self._before(step, names)
-        said = {self._misfit(step, names, keys) for keys in (before, self._unmarked(before))}
-        if None not in said:
-            yield from sorted(word for word in said if word is not None)
-        self._stand(step, names, before)
+        said = {keys: self._misfit(step, names, keys) for keys in (before, self._unmarked(before))}
+        fitting = next((keys for keys, misfit in said.items() if misfit is None), None)
+        if fitting is None:
+            yield from sorted(misfit for misfit in set(said.values()) if misfit is not None)
+        self._stand(step, names, fitting or before)
 
     # -- what lives ---------------------------------------------------------------------------------------------------
 
