@@ -33,9 +33,11 @@ def test_tasks_are_made_where_somebody_owns_them() -> None:
     """The supervisor, and task groups that await what they began."""
     owners = {"runtime/supervisor.py", "runtime/keeper.py", "testing/harness.py"}
     owners |= {
-        "testing/simulation/network.py",
-        "testing/simulation/world.py",
-    }  # the outside world, which outlives hosts
+        "testing/simulation/host.py",  # a process: whoever spawns awaits, and a kill ends what is left
+        "testing/simulation/loop.py",  # makes none of its own: this is the method itself
+        "testing/simulation/nemesis.py",  # holds its strikes until the last one is over
+        "testing/simulation/run.py",  # awaits the storm it began
+    }
     assert _found(r"create_task\(", except_in=owners) == []
 
 
