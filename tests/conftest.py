@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="print the requirement rows that passed tests show; fail if a row that works has none",
     )
+
+
+Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Function) -> Loops:
+    """Tests run on the loop of production, unless their module names its `LOOPS`."""
+    chosen: Loops = getattr(item.module, "LOOPS", {"asyncio": asyncio.new_event_loop})
+    return chosen
 
 
 def _ids(item: pytest.Item) -> set[str]:

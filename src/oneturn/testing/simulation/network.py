@@ -136,7 +136,7 @@ class Wire:
             got = servers.apply(self.host, port, method, asked, named)
             if weather.strikes("doubled", weather.doubled):
                 got = servers.apply(self.host, port, method, asked, named)
-        except (ValueError, BackendUnavailable) as error:
+        except Exception as error:  # noqa: BLE001 - whoever asked hears it; else the call would wait for ever
             self._settle(answer, servers.generation[port], port, error)
             return
         if weather.strikes("reply_lost", weather.reply_lost):

@@ -26,9 +26,15 @@ Watch = Callable[[str, str, Any], Any]
 class Servers:
     """The reference stores behind one server each, with a clock of its own. A step is applied at once, or not at all."""
 
-    def __init__(self, loop: SimulatedLoop, *, database: bool = False) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        *,
+        database: bool = False,
+        clock: Callable[[SimulatedLoop], DatabaseClock] = DatabaseClock,
+    ) -> None:
         self._loop = loop
-        self.clocks = {port: DatabaseClock(loop) for port in PORTS}
+        self.clocks = {port: clock(loop) for port in PORTS}
         # The reference backend, with each port on the clock of its own server.
         parts = {port: memory_backend(clock=self.clocks[port]) for port in PORTS}
         self.backend = parts["records"]
