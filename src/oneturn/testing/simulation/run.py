@@ -12,15 +12,13 @@ from oneturn.testing.evidence import Evidence, Violation
 from oneturn.testing.model import conform
 from oneturn.testing.simulation.loop import SimulatedLoop
 from oneturn.testing.simulation.network import KINDS
-from oneturn.testing.simulation.workload import SCOPES, TENANTS, Question, Workload
+from oneturn.testing.simulation.workload import SHAPES, TENANTS, Question, Shape, Workload
 from oneturn.testing.simulation.world import World
 
-CLIENTS = 48
-FAULTS = 10
 WITH_DATABASE = 4
 """One seed in so many keeps its records in an SQLite file, with an application's own table beside them."""
-STORM = 40.0
-"""Virtual seconds in which faults begin."""
+LONGER = 1.3
+"""The last fault begins so many times as late as the last client comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +89,18 @@ def run_seed(seed: int, *, without: frozenset[str] = frozenset(), judge: Judge =
 
 async def _run(world: World) -> list[str]:
     settings = world.settings
-    workload = Workload(world, clients=CLIENTS)
+    shape = world.stream("shape").choice(SHAPES)
+    workload = Workload(world, shape)
     world.declare = workload.declare
     await world.open()
     clients = {name: act for name, act in workload.clients().items() if name not in world.without}
-    faults = [fault for fault in world.nemesis.plan(most=FAULTS, length=STORM) if fault.name not in world.without]
+    faults = [fault for fault in world.nemesis.plan(most=shape.faults, length=LONGER * shape.spread) if fault.name not in world.without]
     storm = world.loop.create_task(world.nemesis.run(faults))
     await asyncio.gather(*(act() for act in clients.values()))
     await storm
     await world.heal()
     await world.quiet(bound=2 * settings.run_limit + 4 * settings.ttl)
-    await _ask_again(world, workload)
+    await _ask_again(world, workload, shape)
     await world.quiet(bound=settings.run_limit + settings.ttl)
     await asyncio.sleep(1)
     world.keys_left()
@@ -110,7 +109,7 @@ async def _run(world: World) -> list[str]:
     return [*(str(fault) for fault in faults), *network, *(f"{name}:" for name in clients)]
 
 
-async def _ask_again(world: World, workload: Workload) -> None:
+async def _ask_again(world: World, workload: Workload, shape: Shape) -> None:
     """Every scope serves a fresh question; whatever was told before is told again, by any process."""
     draw, bound = world.stream("final"), world.settings.ttl + 1
 
@@ -122,7 +121,7 @@ async def _ask_again(world: World, workload: Workload) -> None:
         if told is None or told.word != "succeeded" or slow:
             world.evidence.unserved.append(f"{tenant}/{scope}: {told.word if told else None}")
 
-    await asyncio.gather(*(fresh(tenant, scope) for tenant in TENANTS for scope in SCOPES))
+    await asyncio.gather(*(fresh(tenant, scope) for tenant in TENANTS for scope in shape.scopes))
     for question in _told(world):
         await workload.ask(question, draw, final=True)
 

@@ -25,9 +25,30 @@ from oneturn.testing.simulation.threads import sleep
 if TYPE_CHECKING:
     from oneturn.testing.simulation.world import World
 
-TENANTS, SCOPES, KEYS = ("a", "b"), ("s", "t", "u"), 14
+TENANTS = ("a", "b")
 HANDLERS = ("abandon", "abandon", "rerun", "rerun", "thread", "fails", "fenced")
 PIECES = ("0 ", "1 ", "2 ", "3 ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How large a run is. Many small ones find more than few large ones; what needs a crowd needs some of those."""
+
+    clients: int
+    scopes: tuple[str, ...]
+    keys: int
+    spread: float
+    """Virtual seconds within which clients come."""
+    faults: int
+    """At most so many."""
+
+
+SHAPES = (
+    *(Shape(clients=12, scopes=("s",), keys=5, spread=10, faults=6),) * 7,
+    *(Shape(clients=24, scopes=("s", "t"), keys=9, spread=20, faults=8),) * 2,
+    Shape(clients=48, scopes=("s", "t", "u"), keys=14, spread=30, faults=10),
+)
+"""What seeds draw from."""
 
 
 class Ask(BaseModel):
@@ -70,9 +91,10 @@ def _number(key: str) -> int:
 class Workload:
     """What a world does when nobody brings a scenario."""
 
-    def __init__(self, world: World, *, clients: int) -> None:
+    def __init__(self, world: World, shape: Shape) -> None:
         self._world = world
-        self._clients = clients
+        self._shape = shape
+        self._first_key = world.stream("keys").randrange(len(HANDLERS))  # so that few keys are not always the same handlers'
 
     # -- handlers -----------------------------------------------------------------------------------------------------
 
@@ -159,7 +181,7 @@ class Workload:
             self._operator,
         )
         made: dict[str, Callable[[], Awaitable[None]]] = {}
-        for number in range(self._clients):
+        for number in range(self._shape.clients):
             name = f"client {number}"
             draw = self._world.stream(name)
             made[name] = partial(draw.choice(kinds), draw)
@@ -167,12 +189,12 @@ class Workload:
 
     async def _asker(self, draw: random.Random) -> None:
         """Asks one question, again and again, of one process after another, until its answer is final."""
-        await asyncio.sleep(draw.uniform(0, 30))
-        key = f"k{draw.randrange(KEYS)}"
+        await asyncio.sleep(draw.uniform(0, self._shape.spread))
+        key = f"k{self._first_key + draw.randrange(self._shape.keys)}"
         question = Question(
             tenant=draw.choice(TENANTS),
             subject="v" if draw.random() < 0.2 else "u",  # noqa: PLR2004 - a fifth is somebody else
-            scope=draw.choice(SCOPES),
+            scope=draw.choice(self._shape.scopes),
             key=key,
             text=key if draw.random() < 0.9 else f"{key} otherwise {draw.randrange(9)}",  # noqa: PLR2004 - a tenth reuses the key
         )
@@ -289,8 +311,8 @@ class Workload:
 
     async def _listener(self, draw: random.Random) -> None:
         """A page that follows a whole conversation, from one process and then from another."""
-        await asyncio.sleep(draw.uniform(0, 20))
-        read = ConversationRead(tenant=draw.choice(TENANTS), scope=draw.choice(SCOPES))
+        await asyncio.sleep(draw.uniform(0, self._shape.spread))
+        read = ConversationRead(tenant=draw.choice(TENANTS), scope=draw.choice(self._shape.scopes))
         self._world.evidence.conversations.append(read)
         for _ in range(draw.randrange(1, 5)):
             host = draw.choice(self._world.hosts)
@@ -309,7 +331,7 @@ class Workload:
 
     async def _operator(self, draw: random.Random) -> None:
         """Looks at what is there, sweeps, and forgets a conversation that others do not use."""
-        await asyncio.sleep(draw.uniform(0, 30))
+        await asyncio.sleep(draw.uniform(0, self._shape.spread))
         host = draw.choice(self._world.hosts)
         try:
             await host.request(self._operate(host, draw), patience=draw.uniform(1, 60))
