@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -87,6 +88,7 @@ def run_seeds(seeds: Sequence[int], *, processes: int | None = None) -> Iterator
 
 def counted(seed: int) -> Counted:
     """Run one seed."""
+    gc.set_threshold(50_000)  # a run makes and drops some 100,000 small things; nobody waits for them
     logging.disable(logging.CRITICAL)  # handlers and processes that die are what this is about
     run = run_seed(seed)
     return Counted(
