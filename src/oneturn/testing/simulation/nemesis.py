@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from oneturn.testing.evidence import Incident
 from oneturn.testing.simulation.loop import LANE, host_of
@@ -34,23 +34,7 @@ Kind = Literal[
     "revoked",
 ]
 
-FAULTS: tuple[Kind, ...] = (
-    "kill",
-    "kill",
-    "pause",
-    "block",
-    "drain",
-    "kill here",
-    "pause here",
-    "drain here",
-    "outage",
-    "restart",
-    "emptied",
-    "rolled back",
-    "evicted",
-    "clock jump",
-    "revoked",
-)
+FAULTS: tuple[Kind, ...] = ("kill", *get_args(Kind))
 """What seeds draw from. "here": at a boundary (a failpoint, a call's two ends) of whoever gets there."""
 
 
