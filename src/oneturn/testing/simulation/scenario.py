@@ -82,6 +82,8 @@ class SimulatedHarness(Harness):
             await asyncio.shield(death)
 
     async def _die(self, host: Host) -> None:
+        if not _live(host):
+            return  # somebody was faster, and replaces it
         began = self._world.loop.time()
         self._did.append(f"the scenario killed {host.name} at {began:.2f} s")
         await host.kill()

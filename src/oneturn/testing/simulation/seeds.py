@@ -17,8 +17,8 @@ from oneturn.testing.simulation.scenario import Player, Scenario, declared
 from oneturn.testing.simulation.shrink import shrink
 from oneturn.testing.simulation.world import SETTINGS, World
 
-LENGTHS = (3.0, 10.0, 40.0)
-"""Virtual seconds in which faults begin: a short scenario would miss most of a long storm."""
+LENGTHS = (0.0, 3.0, 3.0, 10.0, 10.0, 40.0)
+"""Virtual seconds in which faults begin: a short scenario would miss most of a long storm. 0: a calm day, without any."""
 ENOUGH = 10
 """From so many seeds on, a scenario that never came to its end has shown nothing."""
 DECISIONS = 20
@@ -123,21 +123,30 @@ async def _storm(world: World, player: Player) -> list[str]:
     """Open, storm, heal, let everything end, close."""
     draw, quiet = world.stream("scenario"), 2 * player.run_limit + 4 * world.settings.ttl
     length = draw.choice(LENGTHS)
-    start = draw.uniform(0, length / 2)
+    planned = world.nemesis.plan(most=FAULTS, length=length) if length else []
+    faults = [fault for fault in planned if fault.name not in world.without]
+    if not length:
+        world.weather.calm()
     world.declare = player.declare
     await world.open()
-    faults = [fault for fault in world.nemesis.plan(most=FAULTS, length=length) if fault.name not in world.without]
-    await asyncio.gather(world.nemesis.run(faults), player.play(draw, start=start))
+    await asyncio.gather(world.nemesis.run(faults), player.play(draw, start=draw.uniform(0, length / 2)))
     await world.heal()
     await world.quiet(bound=quiet)
     if not player.ended:
         await player.once(last=True)
         await world.quiet(bound=quiet)
-    # A key that a fault has orphaned, or brought back, is freed by its TTL.
-    await asyncio.sleep(world.settings.ttl + world.settings.margin if world.faults else 1)
+    await asyncio.sleep(_until_free(world))
     world.keys_left()
     await world.close()
     return [*player.did, *map(str, faults)]
+
+
+def _until_free(world: World) -> float:
+    """Seconds after the last execution in which its keys are free: soon, or by their TTL if anything was done to anybody."""
+    if not world.faults and not world.evidence.incidents:
+        return 1.0
+    jumps = sum(incident.kind == "clock jump" for incident in world.evidence.incidents)  # each back by a TTL at most
+    return (1 + jumps) * world.settings.ttl + world.settings.margin
 
 
 def _shrunk(play: Callable[[int, frozenset[str]], _Played], played: _Played) -> _Played:
