@@ -32,7 +32,13 @@ def _found(pattern: str, *, except_in: set[str]) -> list[str]:
 def test_tasks_are_made_where_somebody_owns_them() -> None:
     """The supervisor, and task groups that await what they began."""
     owners = {"runtime/supervisor.py", "runtime/keeper.py", "testing/harness.py"}
-    simulated = ("host", "loop", "nemesis", "run", "scenario")  # a world's own loop, and the outside, which outlives hosts
+    simulated = (
+        "host",
+        "loop",
+        "nemesis",
+        "run",
+        "scenario",
+    )  # a world's own loop, and the outside, which outlives hosts
     owners |= {f"testing/simulation/{name}.py" for name in simulated}
     assert _found(r"create_task\(", except_in=owners) == []
 
