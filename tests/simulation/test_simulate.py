@@ -293,8 +293,8 @@ def test_a_turn_that_fell_victim_to_the_storm_ends_its_scenario_and_is_no_failur
 
 def test_a_scenario_that_never_comes_to_its_end_shows_nothing() -> None:
     async def endless(turn: Turn[Ask]) -> str:
-        while True:
-            await asyncio.sleep(1)
+        await asyncio.Event().wait()
+        return ""
 
     async def waits(h: Harness) -> None:
         handle = await h.gate.ask(endless, Ask(text="a"), conversation="c", key="1", principal=h.principal)
