@@ -37,6 +37,7 @@ def test_tasks_are_made_where_somebody_owns_them() -> None:
         "testing/simulation/loop.py",  # makes none of its own: this is the method itself
         "testing/simulation/nemesis.py",  # holds its strikes until the last one is over
         "testing/simulation/run.py",  # awaits the storm it began
+        "testing/simulation/scenario.py",  # awaits the storm and the scenario
     }
     assert _found(r"create_task\(", except_in=owners) == []
 

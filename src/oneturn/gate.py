@@ -18,6 +18,7 @@ from oneturn.core.record import Record
 from oneturn.core.status import OnBusy, Recovery, Status, StopReason
 from oneturn.runtime.admission import Admitted, Ticket
 from oneturn.runtime.clock import SystemClock
+from oneturn.runtime.declaration import Declaration, remember
 from oneturn.runtime.engine import Engine
 from oneturn.runtime.handler import Handler, describe
 from oneturn.runtime.outcome import Outcome, outcome_of
@@ -229,6 +230,14 @@ class Gate:
                 recovery=recovery,
                 run_limit=self.settings.run_limit if run_limit is None else run_limit,
             )
+            options = {
+                "on_busy": on_busy,
+                "client_may": client_may,
+                "partial": partial,
+                "recovery": recovery,
+                "run_limit": run_limit,
+            }
+            remember(function, Declaration(name=name, options=options))
             return function
 
         return register

@@ -22,6 +22,7 @@ PYTHON = {
     "docs/how-to/deploy.md": 1,
     "docs/how-to/forget.md": 1,
     "docs/how-to/own-tables.md": 2,
+    "docs/how-to/test-your-handlers.md": 1,
     "docs/how-to/threads-and-futures.md": 2,
     "docs/tutorial/first-turn.md": 1,
 }

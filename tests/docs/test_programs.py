@@ -24,8 +24,8 @@ from conftest import missing
 from docs.pages import ROOT, blocks, run, text_of
 from oneturn import Settings, Turn
 from oneturn.backends.memory import memory_backend
+from oneturn.testing import Harness, SimulationFailed
 from oneturn.testing.clock import ManualClock
-from oneturn.testing.harness import Harness
 
 ASK = """
 import asyncio
@@ -82,9 +82,20 @@ def test_the_programs_pass_mypy_in_strict_mode(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(program("docs/tutorial/first-turn.md"))
     (tmp_path / "serve.py").write_text(program("docs/how-to/deploy.md"))
     (tmp_path / "readme.py").write_text(program("README.md"))
+    (tmp_path / "storm.py").write_text(program("docs/how-to/test-your-handlers.md"))
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\nplugins = pydantic.mypy\n")
     ran = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "app.py", "serve.py", "readme.py"],
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--cache-dir",
+            str(tmp_path / "cache"),
+            "app.py",
+            "serve.py",
+            "readme.py",
+            "storm.py",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -115,6 +126,20 @@ async def test_the_test_of_contributing_is_a_test(kind: type[Harness]) -> None:
     async with kind(memory_backend(clock=clock), clock=clock, settings=settings) as anywhere:
         with pytest.raises(AssertionError) if kind is Twice else contextlib.nullcontext():
             await test(anywhere)
+
+
+def test_the_test_of_a_handler_under_a_storm_is_a_test() -> None:
+    """Twenty lines; it passes as printed, and finds the bug that its comment names."""
+    code = program("docs/how-to/test-your-handlers.md")
+    assert len([line for line in code.splitlines() if line]) <= 20
+    names: dict[str, Any] = {"__name__": "page"}
+    run(code, names)
+    names["test_an_order_survives_anything"]()
+    right = "if turn.id not in sent:"
+    assert right in code
+    run(code.replace(right, "if True:"), names)
+    with pytest.raises(SimulationFailed, match=r"again: simulate\(order, answer, seeds=1, base=\d+, reset=\.\.\.\)"):
+        names["test_an_order_survives_anything"]()
 
 
 @pytest.fixture

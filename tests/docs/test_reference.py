@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings
 
 import oneturn
 import oneturn.http
+import oneturn.testing
 from docs.pages import ROOT, code_in, rows, text_of
 from oneturn import Gate, Handle, OneturnError, ResultUnavailable, Settings, StopReason, Turn
 from oneturn.core import event as kinds
@@ -56,7 +57,14 @@ def test_querydata_has_the_gate_settings_that_the_page_says(monkeypatch: pytest.
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("heading", "module"), [("## `oneturn`", oneturn), ("## `oneturn.http`", oneturn.http)])
+@pytest.mark.parametrize(
+    ("heading", "module"),
+    [
+        ("## `oneturn`", oneturn),
+        ("## `oneturn.http`", oneturn.http),
+        ("## `oneturn.testing`", oneturn.testing),
+    ],
+)
 def test_every_public_name_is_in_the_reference_with_the_words_of_its_docstring(heading: str, module: Any) -> None:
     table = {row[0].strip("`"): row[1] for row in rows("docs/reference/names.md", under=heading)}
     assert set(table) == set(module.__all__)

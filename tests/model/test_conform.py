@@ -208,6 +208,30 @@ async def test_keys_that_vanish_are_a_violation_unless_they_may() -> None:
     assert conform(driver.steps, keys_may_vanish=True) == []
 
 
+async def test_a_mark_that_vanishes_or_comes_back_is_a_violation_unless_it_may() -> None:
+    """Each mark by itself; and whoever takes a key whose mark is gone holds it for as long as ever."""
+    driver = Driver(random.Random(1))
+    entries, keys = driver.backend.leases._keys._entries, ("p", "q")
+    grant = await driver.take("leases", "acquire", keys, keys, owner="x", ttl=TTL)
+    for key in keys:
+        await driver.take("leases", "revoke", key, (key,), mark_for=TTL)
+    replica = dict(entries)
+    del entries["p"]
+    driver.times.now += 1
+    assert await driver.take("leases", "renew", [grant], keys) == [Renewal.REVOKED]
+    entries.clear()
+    assert isinstance(await driver.take("leases", "acquire", keys, keys, owner="x", ttl=TTL), Grant)
+    driver.times.now += 1
+    assert await driver.take("leases", "release", grant, keys)
+    entries.update(replica)
+    assert await driver.take("leases", "renew", [grant], keys) == [Renewal.REVOKED]
+    assert conform(driver.steps) != []
+    assert conform(driver.steps, keys_may_vanish=True) == []
+    driver.times.now += TTL
+    late = replace(driver.steps[-1], time=driver.times.now)
+    assert ["absent" in found.what for found in conform([*driver.steps, late], keys_may_vanish=True)] == [True]
+
+
 async def test_the_clock_of_the_steps_may_be_another_than_the_stores() -> None:
     """Vouchers are compared by their distance, so the two clocks need not begin alike; slack covers what a call takes."""
     steps = [replace(step, time=step.time - 500.0 + 0.01 * (step.seq % 2)) for step in await driven(5)]

@@ -48,7 +48,7 @@ def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
             capture_output=True,
             text=True,
             check=True,

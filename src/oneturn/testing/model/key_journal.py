@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ class KeyJournal:
         self._vanish = keys_may_vanish
         self._slack = slack
         self._keys: dict[str, Key] = {}
+        self._marks: dict[str, dict[Key, None]] = {}
+        """Every mark that was set."""
 
     def judge(self, step: Step) -> Iterator[str]:
         """Walk one step; what the model does not allow of it."""
@@ -27,11 +30,13 @@ class KeyJournal:
             return
         yield from self._lives(step, names)
         before = self._before(step, names)
-        said = {keys: self._misfit(step, names, keys) for keys in (before, self._unmarked(before))}
-        fitting = next((keys for keys, misfit in said.items() if misfit is None), None)
-        if fitting is None:
-            yield from sorted(misfit for misfit in set(said.values()) if misfit is not None)
-        self._stand(step, names, fitting or before)
+        said = {
+            keys: self._misfit(step, names, keys) for keys in (before, *self._otherwise_marked(step, names, before))
+        }
+        fitting = [keys for keys, misfit in said.items() if misfit is None]
+        if not fitting:
+            yield from sorted({misfit for misfit in said.values() if misfit is not None})
+        self._stand(step, names, fitting[0] if fitting else before)
 
     # -- what lives ---------------------------------------------------------------------------------------------------
 
@@ -59,11 +64,18 @@ class KeyJournal:
                 keys.append(None)
         return tuple(keys)
 
-    def _unmarked(self, keys: Keys) -> Keys:
-        """A mark goes as a key does: with the service's data, or with a jump of its clock."""
+    def _otherwise_marked(self, step: Step, names: Sequence[str], keys: Keys) -> Iterator[Keys]:
+        """A mark goes as a key does, with the service's data or a jump of its clock, each by itself; and so it comes back."""
         if not (self._jumps or self._vanish):
-            return keys
-        return tuple(key if key is not None and key.owner else None for key in keys)
+            return
+        choices = [
+            (key,) if key is not None and key.owner else (None, *self._living_marks(name, step.time))
+            for name, key in zip(names, keys, strict=True)
+        ]
+        yield from itertools.product(*choices)
+
+    def _living_marks(self, name: str, time: float) -> list[Key]:
+        return [mark for mark in self._marks.get(name, ()) if self._jumps or mark.until > time]
 
     # -- what is answered ---------------------------------------------------------------------------------------------
 
@@ -83,6 +95,8 @@ class KeyJournal:
             holder = step.after.get(name, NOBODY)
             if key is not None and (holder or NOBODY) == key.owner:
                 self._keys[name] = key
+                if key.revoked_from:
+                    self._marks.setdefault(name, {})[key] = None
             elif holder:
                 self._keys[name] = Key(holder, step.time)
             else:

@@ -2,5 +2,6 @@
 
 from oneturn.testing.evidence import Violation
 from oneturn.testing.simulation.run import Run, run_seed
+from oneturn.testing.simulation.seeds import SimulationFailed, simulate
 
-__all__ = ["Run", "Violation", "run_seed"]
+__all__ = ["Run", "SimulationFailed", "Violation", "run_seed", "simulate"]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oneturn.core import failpoint
+from oneturn.runtime.settings import Settings
 from oneturn.testing.checker import check
 from oneturn.testing.evidence import Evidence, Violation
 from oneturn.testing.model import conform
 from oneturn.testing.simulation.loop import SimulatedLoop
 from oneturn.testing.simulation.network import KINDS
 from oneturn.testing.simulation.workload import SHAPES, TENANTS, Question, Shape, Workload
-from oneturn.testing.simulation.world import World
+from oneturn.testing.simulation.world import SETTINGS, World
 
-WITH_DATABASE = 4
+WITH_DATABASE = 10
 """One seed in so many keeps its records in an SQLite file, with an application's own table beside them."""
 LONGER = 1.3
 """The last fault begins so many times as late as the last client comes."""
@@ -60,31 +62,48 @@ def judge(evidence: Evidence) -> list[Violation]:
 
 def run_seed(seed: int, *, without: frozenset[str] = frozenset(), judge: Judge = judge) -> Run:
     """Run one seed, leaving out the plan's items named by `without`."""
+    with simulated(seed, database=seed % WITH_DATABASE == 0, without=without) as world:
+        return told(world, world.loop.run_until_complete(_run(world)), judge)
+
+
+@contextmanager
+def simulated(
+    seed: int, *, database: bool = False, without: frozenset[str] = frozenset(), settings: Settings = SETTINGS
+) -> Iterator[World]:
+    """A world on a loop of its own, with its nemesis at every boundary."""
     loop = SimulatedLoop(seed)
     asyncio.set_event_loop(loop)
-    world = World(loop, seed=seed, database=seed % WITH_DATABASE == 0, without=without)
+    world = World(loop, seed=seed, database=database, without=without, settings=settings)
     before = failpoint.install(world.nemesis.boundary)
     try:
-        plan = loop.run_until_complete(_run(world))
-        return Run(
-            seed=seed,
-            violations=tuple(judge(world.evidence)),
-            admissions=world.admissions,
-            faults=world.faults,
-            hosts=world._number,  # noqa: SLF001 - one package
-            steps=loop.steps,
-            boundaries=world.nemesis.boundaries,
-            plan=tuple(plan),
-            trace=tuple(
-                f"{d.time:.6f} {d.process} {d.event} {d.execution} {d.epoch}" for d in world.evidence.decisions
-            ),
-            evidence=world.evidence,
-        )
+        yield world
     finally:
         failpoint.install(before)
         world.servers.close()
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def told(world: World, plan: Sequence[str], judge: Judge = judge) -> Run:
+    """What a world gave that has come to its end."""
+    return Run(
+        seed=world.seed,
+        violations=tuple(judge(world.evidence)),
+        admissions=world.admissions,
+        faults=world.faults,
+        hosts=world._number,  # noqa: SLF001 - one package
+        steps=world.loop.steps,
+        boundaries=world.nemesis.boundaries,
+        plan=(*plan, *network(world)),
+        trace=tuple(f"{d.time:.6f} {d.process} {d.event} {d.execution} {d.epoch}" for d in world.evidence.decisions),
+        evidence=world.evidence,
+    )
+
+
+def network(world: World) -> list[str]:
+    """What the network did, as items of the plan."""
+    hits = world.weather.hits
+    return [f"network {kind}: {hits[kind]} times" for kind in KINDS if kind in hits]
 
 
 async def _run(world: World) -> list[str]:
@@ -94,7 +113,11 @@ async def _run(world: World) -> list[str]:
     world.declare = workload.declare
     await world.open()
     clients = {name: act for name, act in workload.clients().items() if name not in world.without}
-    faults = [fault for fault in world.nemesis.plan(most=shape.faults, length=LONGER * shape.spread) if fault.name not in world.without]
+    faults = [
+        fault
+        for fault in world.nemesis.plan(most=shape.faults, length=LONGER * shape.spread)
+        if fault.name not in world.without
+    ]
     storm = world.loop.create_task(world.nemesis.run(faults))
     await asyncio.gather(*(act() for act in clients.values()))
     await storm
@@ -105,8 +128,7 @@ async def _run(world: World) -> list[str]:
     await asyncio.sleep(1)
     world.keys_left()
     await world.close()
-    network = [f"network {kind}: {world.weather.hits[kind]} times" for kind in KINDS if kind in world.weather.hits]
-    return [*(str(fault) for fault in faults), *network, *(f"{name}:" for name in clients)]
+    return [*(str(fault) for fault in faults), *(f"{name}:" for name in clients)]
 
 
 async def _ask_again(world: World, workload: Workload, shape: Shape) -> None:

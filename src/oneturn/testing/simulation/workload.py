@@ -94,7 +94,9 @@ class Workload:
     def __init__(self, world: World, shape: Shape) -> None:
         self._world = world
         self._shape = shape
-        self._first_key = world.stream("keys").randrange(len(HANDLERS))  # so that few keys are not always the same handlers'
+        self._first_key = world.stream("keys").randrange(
+            len(HANDLERS)
+        )  # so that few keys are not always the same handlers'
 
     # -- handlers -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,243 @@
+"""A scenario: a user's client against a simulated world. It begins again when the storm interrupts it, as a client would."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import random
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped
+from oneturn.core.status import StopReason
+from oneturn.gate import Gate
+from oneturn.runtime.declaration import Declaration, declaration_of
+from oneturn.testing.evidence import Entry, Incident
+from oneturn.testing.harness import Harness
+from oneturn.testing.simulation.client import ClientGate, Work
+from oneturn.testing.simulation.host import Dropped, Host
+from oneturn.testing.simulation.loop import LANE, LoopClock, SimulatedLoop, lane_context
+from oneturn.testing.simulation.network import OUTSIDE
+from oneturn.testing.simulation.world import World
+
+Scenario = Callable[[Harness], Awaitable[object]]
+
+CLIENT = "client"
+"""The lane of the scenario, and of the tasks that it makes."""
+TRIES = 4
+"""How often it is run while the storm goes on."""
+LONGEST = 20
+"""How many run limits it may take."""
+
+
+class SimulatedHarness(Harness):
+    """The harness over a world: `gate` is a live process, drawn from the seed; another one once that is dead."""
+
+    def __init__(self, world: World, *, works: dict[Work, Work], did: list[str]) -> None:
+        self._world = world
+        self._works = works
+        self._did = did
+        self._draw = world.stream("client")
+        self._host = self._draw.choice(world.hosts)
+        self._deaths: list[asyncio.Task[None]] = []
+        super().__init__(world.servers.backend, clock=LoopClock(world.loop), settings=world.settings)
+        self.decisions = world.evidence.decisions
+
+    def _new_gate(self) -> Gate:
+        return ClientGate(self._pick, works=self._works)
+
+    def _pick(self) -> Host:
+        if not _live(self._host):
+            self._host = self._another() or self._host
+        return self._host
+
+    def _another(self) -> Host | None:
+        others = [host for host in self._world.hosts if _live(host) and host is not self._host]
+        return self._draw.choice(others) if others else None
+
+    def move(self) -> None:
+        """Go to another process, if one is there."""
+        self._host = self._another() or self._host
+
+    def turn(self, name: str, **options: Any) -> NoReturn:
+        """Handlers are given to `simulate`."""
+        raise ConfigurationError(f"give the handler {name!r} to simulate(scenario, handler, …), not {sorted(options)}")
+
+    async def another(self) -> Gate:
+        """A live process that is not the current one."""
+        other = self._another()
+        if other is None:
+            raise Dropped
+        return ClientGate(lambda: other, works=self._works)
+
+    async def crash(self) -> None:
+        """Kill the current process as `kill -9` would; another one takes over, and a fresh one begins."""
+        host = self._pick()
+        if _live(host):
+            # Whoever leaves meanwhile leaves a killed process behind that still is replaced.
+            death = self._world.loop.create_task(self._die(host), context=OUTSIDE.copy())
+            self._deaths.append(death)
+            await asyncio.shield(death)
+
+    async def _die(self, host: Host) -> None:
+        if not _live(host):
+            return  # somebody was faster, and replaces it
+        began = self._world.loop.time()
+        self._did.append(f"the scenario killed {host.name} at {began:.2f} s")
+        await host.kill()
+        incident = Incident(kind="kill", target=host.name, time=began, until=self._world.loop.time())
+        self._world.evidence.incidents.append(incident)
+        await self._world.replace(host)
+
+    async def elapse(self, seconds: float) -> None:
+        """Let virtual time pass; everything else goes on."""
+        await asyncio.sleep(seconds)
+
+    async def buried(self) -> None:
+        """Wait until every process that was killed here has been replaced."""
+        await asyncio.gather(*self._deaths)
+
+
+def _live(host: Host) -> bool:
+    return host.alive and host.open
+
+
+class Player:
+    """Runs a scenario against a world."""
+
+    def __init__(self, world: World, scenario: Scenario, handlers: tuple[Work, ...]) -> None:
+        self._world = world
+        self._scenario = scenario
+        self._works = {handler: _recorded(handler, world) for handler in handlers}
+        self._declared = [(self._works[handler], declared(handler)) for handler in handlers]
+        self._mine: list[asyncio.Task[Any]] = []
+        self.did: list[str] = []
+        """What was done here, of which nothing can be left out."""
+        self.run_limit = max(
+            declaration.options.get("run_limit") or world.settings.run_limit for _, declaration in self._declared
+        )
+        """Seconds: the longest of the handlers'."""
+        self.ended = False
+        """It returned, was told an end that a storm may bring, or failed."""
+        self.error: BaseException | None = None
+        """What fails the seed."""
+        self.cut: BaseException | None = None
+        """The end that a storm may bring: the scenario did not get further."""
+
+    def declare(self, gate: Gate) -> None:
+        """The handlers, as their user's gate has them."""
+        for work, declaration in self._declared:
+            gate.turn(declaration.name, **declaration.options)(work)
+
+    async def play(self, draw: random.Random, *, start: float) -> None:
+        """From `start` seconds on, until it has ended, or `TRIES` times."""
+        self._world.loop.set_task_factory(self._task)  # type: ignore[arg-type]
+        self._harness = SimulatedHarness(self._world, works=self._works, did=self.did)
+        await asyncio.sleep(start)
+        for _ in range(TRIES):
+            await self.once()
+            if self.ended:
+                return
+            await asyncio.sleep(draw.expovariate(0.5))
+            self._harness.move()
+
+    async def once(self, *, last: bool = False) -> None:
+        """Run it from its beginning. The last time nothing is an excuse any more."""
+        loop = self._world.loop
+        self.did.append(f"the scenario began at {loop.time():.2f} s")
+        context = lane_context(CLIENT)
+        playing = loop.create_task(self._bounded(), context=context, name="scenario")
+        await asyncio.wait([playing])
+        self.error = self.cut = None
+        error = _error_of(playing)
+        self.ended = True
+        if error is not None:
+            traceback.clear_frames(error.__traceback__)  # what its frames hold would stay open
+            if ends(error):
+                self.cut = error
+            elif interrupted(error) and not last:
+                self.ended = False
+            else:
+                self.error = error
+        await self._clear()
+
+    async def _bounded(self) -> None:
+        async with asyncio.timeout(LONGEST * self.run_limit):
+            await self._scenario(self._harness)
+
+    def _task(self, loop: SimulatedLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=loop, **options)
+        if options.get("context") is None and LANE.get() == CLIENT:
+            self._mine.append(task)
+        return task
+
+    async def _clear(self) -> None:
+        """A client that has gone takes its tasks with it."""
+        mine, self._mine = [task for task in self._mine if not task.done()], []
+        for task in mine:
+            task.cancel()
+        await asyncio.gather(*mine, return_exceptions=True)
+        await self._harness.buried()
+
+
+def declared(handler: Work) -> Declaration:
+    """As it was declared on any gate; else under its own name."""
+    return declaration_of(handler) or Declaration(name=handler.__name__, options={})
+
+
+def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether a client would try again later."""
+    return all(
+        isinstance(leaf, BackendUnavailable | Dropped | TimeoutError)
+        or (isinstance(leaf, Refused) and leaf.retry_after is not None)
+        for leaf in _leaves(error)
+    )
+
+
+def ends(error: BaseException) -> bool:
+    """Whether it says that a turn fell victim to a storm: asked again it would say the same."""
+    leaves = _leaves(error)
+    victims = [leaf for leaf in leaves if _victim(leaf)]
+    return bool(victims) and all(_victim(leaf) or interrupted(leaf) for leaf in leaves)
+
+
+def _victim(error: BaseException) -> bool:
+    if isinstance(error, ResultUnavailable):
+        return error.why == "abandoned"
+    return isinstance(error, Stopped) and error.reason is not StopReason.CANCELLED
+
+
+def _recorded(function: Work, world: World) -> Work:
+    """The same work, which also writes down how it was entered."""
+
+    def enter(turn: Any) -> None:
+        entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
+        world.evidence.entries.append(entry)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def on_the_loop(turn: Any) -> Any:
+            enter(turn)
+            return await function(turn)
+
+        return on_the_loop
+
+    @functools.wraps(function)
+    def in_a_thread(turn: Any) -> Any:
+        enter(turn)
+        return function(turn)
+
+    return in_a_thread

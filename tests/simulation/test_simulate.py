@@ -1,0 +1,384 @@
+"""A user's own handlers and scenario under the storm: what is right passes, what is wrong is found, shrunk and told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking import Ask
+from oneturn import BackendUnavailable, Gate, Refused, ResultUnavailable, Settings, Stopped, Turn, TurnFailed
+from oneturn.core.errors import ConfigurationError
+from oneturn.runtime.outcome import Outcome
+from oneturn.testing import Harness, SimulationFailed, simulate
+from oneturn.testing.simulation.scenario import TRIES
+from oneturn.testing.simulation.threads import sleep
+from oneturn.testing.simulation.zoo import ZOO
+
+gate = Gate(Settings(records="memory://"))
+
+
+@gate.turn("the answer", recovery="rerun", client_may=("reject",))
+async def answer(turn: Turn[Ask]) -> str:
+    for word in turn.payload.text.split():
+        turn.check()
+        turn.text(word)
+        await asyncio.sleep(0.3)
+    return turn.payload.text.upper()
+
+
+async def plain(turn: Turn[Ask]) -> str:
+    await asyncio.sleep(0.3)
+    return turn.payload.text.upper()
+
+
+@gate.turn("in a thread", recovery="rerun")
+def in_a_thread(turn: Turn[Ask]) -> str:
+    sleep(0.3)
+    turn.check()
+    return turn.payload.text.upper()
+
+
+def plain_in_a_thread(turn: Turn[Ask]) -> str:
+    return turn.payload.text.upper()
+
+
+class Bot:
+    def __init__(self, sign: str) -> None:
+        self.sign = sign
+
+    async def reply(self, turn: Turn[Ask]) -> str:
+        return turn.payload.text.upper()
+
+
+bot = Bot("!")
+gate.turn("bot", recovery="rerun")(bot.reply)
+
+
+def two_tabs(handler: Callable[..., Any]) -> Callable[[Harness], Any]:
+    async def scenario(h: Harness) -> None:
+        first = await h.gate.ask(handler, Ask(text="a b"), conversation="c", key="1", principal=h.principal)
+        await h.elapse(2)
+        await h.crash()
+        second = await h.gate.ask(handler, Ask(text="c"), conversation="c", key="2", principal=h.principal)
+        assert await second.result() == "C"
+        assert [event.kind async for event in second.events()][-1] == "succeeded"
+        again = await h.gate.ask(handler, Ask(text="a b"), conversation="c", key="1", principal=h.principal)
+        assert again.id == first.id
+        assert await again.result() == "A B"
+
+    return scenario
+
+
+@pytest.mark.parametrize("handler", [answer, plain, in_a_thread, plain_in_a_thread, bot.reply])
+def test_a_right_handler_survives(handler: Callable[..., Any]) -> None:
+    """Decorated or not, on the loop or in a thread, a function or a method."""
+    simulate(two_tabs(handler), handler, seeds=30)
+
+
+def test_the_gate_of_the_user_is_not_opened_and_its_options_hold() -> None:
+    mine = Gate(Settings(records="sqlite:///nowhere/at/all.db"))
+
+    @mine.turn("refuses", on_busy="reject")
+    async def refuses(turn: Turn[Ask]) -> str:
+        await asyncio.sleep(20)
+        return ""
+
+    refused = Counter[str]()
+
+    async def both(h: Harness) -> None:
+        first = await h.gate.ask(refuses, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        with contextlib.suppress(ResultUnavailable, Stopped):
+            second = await h.gate.ask(refuses, Ask(text="b"), conversation="c", key="2", principal=h.principal)
+            await second.outcome()
+            assert await first.outcome(wait=0) is not None, "two at once"
+
+    async def counted(h: Harness) -> None:
+        try:
+            await both(h)
+        except Refused as busy:
+            refused[busy.reason] += 1
+            raise
+        assert h.gate.handler(refuses).name == "refuses"
+
+    simulate(counted, refuses, seeds=5)
+    assert refused["busy"] > 0
+    assert not mine.running
+
+
+# -- what is found ----------------------------------------------------------------------------------------------------
+
+paid: list[str] = []
+
+
+@gate.turn("pay twice", recovery="rerun")
+async def pay_twice(turn: Turn[Ask]) -> str:
+    """Its author forgot that work which is run again has been run before."""
+    paid.append(turn.id)
+    await asyncio.sleep(1)
+    return "paid"
+
+
+@gate.turn("pay once", recovery="rerun")
+async def pay_once(turn: Turn[Ask]) -> str:
+    if turn.id not in paid:
+        paid.append(turn.id)
+    await asyncio.sleep(1)
+    return "paid"
+
+
+async def pays(h: Harness, handler: Callable[..., Any]) -> None:
+    handle = await h.gate.ask(handler, Ask(text="5 €"), conversation="c", key="1", principal=h.principal)
+    await handle.result()
+    assert paid.count(handle.id) == 1, "paid twice"
+
+
+async def twice(h: Harness) -> None:
+    await pays(h, pay_twice)
+
+
+async def once(h: Harness) -> None:
+    await pays(h, pay_once)
+
+
+def failure(*asked: Any, **options: Any) -> SimulationFailed:
+    with pytest.raises(SimulationFailed) as failed:
+        simulate(*asked, **options)
+    return failed.value
+
+
+def at_no_address(failed: SimulationFailed) -> str:
+    return re.sub(r"0x[0-9a-f]+", "", str(failed))
+
+
+def test_a_bug_of_a_handler_is_found_shrunk_and_run_again_by_the_line_that_is_told() -> None:
+    failed = failure(twice, pay_twice, reset=paid.clear)
+    assert isinstance(failed.__cause__, AssertionError)
+    assert "paid twice" in str(failed.__cause__)
+    message = str(failed)
+    seed, again = re.findall(r"^seed (\d+) failed$|^again: (.*)$", message, re.MULTILINE)
+    assert again[1] == f"simulate(twice, pay_twice, seeds=1, base={seed[0]}, reset=...)"
+    # The line as it is told, with what the dots stand for.
+    told = again[1].replace("reset=...", "reset=paid.clear")
+    with pytest.raises(SimulationFailed) as second:
+        exec(told, globals())
+    assert at_no_address(second.value) == at_no_address(failed)
+    faults = re.findall(r"^    (fault \d+|network \w+): (.*)$", message, re.MULTILINE)
+    assert faults, "a process has to die"
+    before, after = re.findall(r"shrunk from (\d+) to (\d+) lines", message)[0]
+    assert int(after) < int(before)
+    assert re.search(r" restarted | started ", message), "the decision log is told"
+
+
+def test_the_same_handler_without_the_bug_passes() -> None:
+    simulate(once, pay_once, reset=paid.clear)
+
+
+def test_a_false_assertion_fails_the_first_seed_and_needs_no_fault() -> None:
+    async def wrong(h: Harness) -> None:
+        handle = await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        assert await handle.result() == "B", "not what was asked"
+
+    failed = failure(wrong, plain, base=7)
+    message = str(failed)
+    assert message.startswith("seed 7 failed\n    the scenario raised AssertionError: not what was asked")
+    assert re.search(r"^    the scenario began at", message, re.MULTILINE)
+    assert not re.search(r"^    (fault|network) ", message, re.MULTILINE)
+    assert message.endswith("\nagain: simulate(wrong, plain, seeds=1, base=7)")
+
+
+def test_an_error_of_a_handler_fails_the_seed() -> None:
+    async def broken(turn: Turn[Ask]) -> str:
+        raise ZeroDivisionError
+
+    failed = failure(two_tabs(broken), broken)
+    assert isinstance(failed.__cause__, TurnFailed)
+
+
+def test_a_bug_of_the_library_is_found_by_the_invariants() -> None:
+    bug = next(bug for bug in ZOO if bug.name == "a lease is never released")
+
+    async def asks(h: Harness) -> None:
+        await h.gate.ask(answer, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+
+    with bug.plant():
+        failed = failure(asks, answer)
+    assert "    I14: " in str(failed)
+    assert failed.__cause__ is None
+
+
+# -- the client -------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_scenario_begins_again_and_the_last_time_after_the_storm() -> None:
+    begun: list[float] = []
+
+    async def unlucky(h: Harness) -> None:
+        begun.append(h.clock.monotonic())
+        if len(begun) <= TRIES:
+            raise BackendUnavailable("no answer came")
+
+    simulate(unlucky, plain, seeds=1)
+    assert begun == sorted(set(begun))
+    assert len(begun) == TRIES + 1
+
+    async def never(h: Harness) -> None:
+        async with asyncio.TaskGroup() as tabs:
+            tabs.create_task(unlucky(h))
+            begun.clear()
+
+    failed = failure(never, plain, seeds=1)
+    assert isinstance(failed.__cause__, ExceptionGroup)
+    assert str(failed).count("the scenario began") == TRIES + 1
+
+
+def test_a_refusal_that_no_retry_cures_fails_the_seed() -> None:
+    async def reuses(h: Harness) -> None:
+        await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        await h.gate.ask(plain, Ask(text="b"), conversation="c", key="1", principal=h.principal)
+
+    failed = failure(reuses, plain, seeds=1)
+    assert isinstance(failed.__cause__, Refused)
+    assert failed.__cause__.reason == "key-reused"
+
+
+def test_what_the_harness_offers() -> None:
+    async def scenario(h: Harness) -> None:
+        began, who = h.clock.monotonic(), h.principal
+        await h.elapse(5)
+        assert h.clock.monotonic() == pytest.approx(began + 5)
+        handle = await h.gate.ask(answer, Ask(text="a"), conversation="c", key="1", principal=who)
+        other = await h.another()
+        same = await other.find(handle.id, principal=who)
+        assert same is not None
+        outcome = await same.outcome()
+        assert isinstance(outcome, Outcome)
+        assert 1 <= h.calls(answer) <= 3
+        assert any(decision.event == "started" for decision in h.decisions)
+        more = await h.gate.ask(answer, Ask(text="a b c d"), conversation="c", key="2", principal=who)
+        await more.cancel()
+        assert (await more.outcome()).status in ("stopped", "succeeded")  # type: ignore[union-attr]
+        assert await h.gate.forget(tenant=who.tenant, conversation="c") == 2
+        with pytest.raises(ConfigurationError, match="simulate"):
+            h.turn("later")(plain)
+
+    simulate(scenario, answer, seeds=30)
+
+
+def test_a_turn_that_fell_victim_to_the_storm_ends_its_scenario_and_is_no_failure() -> None:
+    ends = Counter[str]()
+
+    async def unlucky(h: Harness) -> None:
+        handle = await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        try:
+            await handle.result()
+        except ResultUnavailable as gone:
+            ends[gone.why] += 1
+            raise
+        ends["succeeded"] += 1
+
+    simulate(unlucky, plain, seeds=60)
+    assert ends["abandoned"] > 0
+    assert ends["succeeded"] > 0
+
+
+def test_a_scenario_that_never_comes_to_its_end_shows_nothing() -> None:
+    async def endless(turn: Turn[Ask]) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def waits(h: Harness) -> None:
+        handle = await h.gate.ask(endless, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        await handle.result()
+
+    failed = failure(waits, endless, seeds=10)
+    assert isinstance(failed.__cause__, Stopped | ResultUnavailable)
+    assert "none of 10 seeds" in str(failed)
+    simulate(waits, endless, seeds=1)  # one may be cut short
+
+
+def test_a_scenario_that_waits_for_ever_fails() -> None:
+    async def waits(h: Harness) -> None:
+        await asyncio.Event().wait()
+
+    assert isinstance(failure(waits, plain, seeds=1).__cause__, TimeoutError)
+
+
+def test_what_is_reset_is_reset_before_every_run() -> None:
+    seen: list[int] = []
+    state: list[str] = []
+
+    async def scenario(h: Harness) -> None:
+        seen.append(len(state))
+        state.append("x")
+
+    simulate(scenario, plain, seeds=5, reset=state.clear)
+    assert seen == [0] * 5
+
+
+def test_the_stores_are_simulated_whatever_the_settings_name() -> None:
+    settings = Settings(records="sqlite:///nowhere/at/all.db", leases="sqlite:///nowhere/either.db", grace=2)
+
+    async def scenario(h: Harness) -> None:
+        assert h.settings.grace == h.gate.settings.grace == 2
+        await h.gate.ask(answer, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+
+    simulate(scenario, answer, seeds=3, settings=settings)
+
+
+# -- how it is called -------------------------------------------------------------------------------------------------
+
+
+async def nothing(_: Harness) -> None:
+    return
+
+
+async def test_it_is_not_called_on_a_running_loop() -> None:
+    with pytest.raises(ConfigurationError, match="plain `def"):
+        simulate(nothing, plain, seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("handlers", "seeds", "words"),
+    [((), 1, "a handler"), ((plain,), 0, "a seed"), ((plain, plain), 1, "two handlers"), ((print,), 1, "annotat")],
+)
+def test_what_cannot_be_run_is_said_at_once(handlers: tuple[Any, ...], seeds: int, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        simulate(nothing, *handlers, seeds=seeds)
+
+
+def test_a_seed_fails_in_the_same_way_under_any_hash_seed() -> None:
+    here = str(Path(__file__).parent)
+    tests = str(Path(__file__).parents[1])
+    code = """
+from test_simulate import *
+try:
+    simulate(twice, pay_twice, reset=paid.clear)
+except SimulationFailed as failed:
+    print(failed)
+"""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={
+                "PYTHONHASHSEED": seed,
+                "PATH": "",
+                "PYTHONPATH": os.pathsep.join(filter(None, (here, tests, os.environ.get("PYTHONPATH")))),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(outputs) == 1
+    assert "paid twice" in outputs.pop()
