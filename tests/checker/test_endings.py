@@ -26,6 +26,13 @@ def test_every_final_record_has_its_terminal_event_at_the_end(word: str) -> None
     assert _of(replace(last, events=(last.events[0], wrong))) == {"I3"}
 
 
+def test_a_turn_fails_with_a_code_that_its_handler_said() -> None:
+    last = finals(final(record(), "failed"))
+    assert broken(Evidence(bounds=BOUNDS, finals=last)) == set()
+    assert broken(Evidence(bounds=BOUNDS, finals=last, codes=frozenset(("no",)))) == set()
+    assert broken(Evidence(bounds=BOUNDS, finals=last, codes=frozenset(("other",)))) == {"I11"}
+
+
 def test_a_record_is_not_running_for_ever() -> None:
     running = record()
     assert _of(Final(record=running, events=(Logged(seq=1, kind="started", data="{}"),))) == {"I3"}

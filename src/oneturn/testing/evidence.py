@@ -194,6 +194,8 @@ class Evidence:
     finals: dict[str, Final] = field(default_factory=dict)
     """Execution → how it ended."""
     left: list[Left] = field(default_factory=list)
+    codes: frozenset[str] | None = None
+    """The codes with which handlers fail of themselves, where the workload knows."""
     healed_at: float | None = None
     """From here on nothing was done to the system any more."""
     unserved: list[str] = field(default_factory=list)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from oneturn.core.event import TERMINAL
+from oneturn.core.status import Status
 from oneturn.testing.checker.ledger import Attempt, Ending, named
 from oneturn.testing.checker.view import SLACK, View, scope_of
 from oneturn.testing.evidence import Belief, Incident, Violation
@@ -45,6 +47,18 @@ def unchanged(view: View) -> Iterator[Violation]:
         if (record.status, body, record.reason) != (ending.status, ending.body, ending.reason):
             what = f"{turn} was {ending.status.value} by step {ending.step.seq}, and is {record.status.value} with other content"
             yield Violation(invariant="I3", what=what)
+
+
+def own_failures(view: View) -> Iterator[Violation]:
+    """I11: a turn fails because its handler said so, never because a store was away or a process was in trouble."""
+    if view.evidence.codes is None:
+        return
+    for turn, last in view.finals.items():
+        record = last.record
+        if record.status is Status.FAILED and not record.expired:
+            code = json.loads(record.body).get("code")
+            if code not in view.evidence.codes:
+                yield Violation(invariant="I11", what=f"{turn} failed with {code!r}, which no handler said")
 
 
 def kept(view: View) -> Iterator[Violation]:
@@ -147,4 +161,4 @@ def _until(incidents: list[Incident], began: float, *, bound: float, ttl: float)
     return until
 
 
-RULES = (final, unchanged, kept, ended_before_the_next, alive, in_time)
+RULES = (final, unchanged, own_failures, kept, ended_before_the_next, alive, in_time)

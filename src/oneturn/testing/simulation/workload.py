@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TENANTS = ("a", "b")
 HANDLERS = ("abandon", "abandon", "rerun", "rerun", "thread", "fails", "fenced")
+NO_ANSWER = "no-answer"
 PIECES = ("0 ", "1 ", "2 ", "3 ")
 
 
@@ -94,6 +95,7 @@ class Workload:
     def __init__(self, world: World, shape: Shape) -> None:
         self._world = world
         self._shape = shape
+        world.evidence.codes = frozenset((NO_ANSWER,))
         self._first_key = world.stream("keys").randrange(
             len(HANDLERS)
         )  # so that few keys are not always the same handlers'
@@ -139,7 +141,7 @@ class Workload:
         await asyncio.sleep(draw.expovariate(1.0))
         turn.emit("step", {"name": "half"})
         if draw.random() < 0.5:  # noqa: PLR2004 - half of them
-            raise TurnFailed("no answer this time", code="no-answer")
+            raise TurnFailed("no answer this time", code=NO_ANSWER)
         return f"{turn.principal.tenant} {turn.payload.text}"
 
     def _fenced(self, turn: Turn[Ask]) -> str:
