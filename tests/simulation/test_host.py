@@ -120,8 +120,10 @@ async def test_a_killed_process_takes_not_one_more_step(site: Site, host: Host, 
     (name,) = {decision.process for decision in decisions if decision.execution == site.record.id}
     await host.kill()
     assert await _dropped(client)
-    assert not site.record.status.final, "nobody has told the store"
+    assert host.threads_left() == []
     await asyncio.sleep(1)  # what it had sent has arrived
+    assert not site.record.status.final, "nobody has told the store"
+    assert site.world.servers.holders() != {}, "nothing was given back"
     sent = [step for step in site.world.servers.journal if step.host == host.name]
     await asyncio.sleep(100)
     assert len(site.ticks) == ticks
@@ -193,11 +195,18 @@ async def test_a_request_to_a_dead_process_is_dropped(site: Site, host: Host) ->
 
 async def test_a_client_that_has_waited_long_enough_leaves(site: Site, host: Host) -> None:
     """Its request ends; the work, which is the process's, goes on."""
-    before = asyncio.all_tasks()
-    began = site.world.loop.time()
+
+    async def wait() -> None:
+        await site.world.loop.create_future()
+
+    before, began = asyncio.all_tasks(), site.world.loop.time()
+    with pytest.raises(Dropped):
+        await host.request(wait(), patience=5)
+    assert site.world.loop.time() - began == 5
+    await asyncio.sleep(0.1)
+    assert _tasks_of(before) == []
     with pytest.raises(Dropped):
         await host.request(site.ask(host, seconds=10), patience=5)
-    assert site.world.loop.time() - began == 5
     await asyncio.sleep(20)
     assert site.record.status is Status.SUCCEEDED
     assert _tasks_of(before) == []

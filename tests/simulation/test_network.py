@@ -158,6 +158,7 @@ async def test_a_dead_process_hears_nothing_and_sends_nothing(
     loop: SimulatedLoop, servers: Servers, wire: Wire
 ) -> None:
     heard = list[str]()
+    wire.backend().signals.subscribe("t", lambda: heard.append("a signal"))
 
     async def ask() -> None:
         for _ in range(2):
@@ -172,6 +173,7 @@ async def test_a_dead_process_hears_nothing_and_sends_nothing(
     wire.cut = True
     await asking
     wire.publish("t")
+    await asyncio.sleep(LONG)
     assert heard == ["crashed", "crashed"]
     assert _methods(servers) == ["acquire"], "what it had sent; what it called when it was dead never left"
 
