@@ -43,6 +43,8 @@ class Job:
 
     def sleep(self, seconds: float) -> None:
         """Called in the thread."""
+        if self._killed:
+            raise Crashed  # once more: it went on after it was told
         self.later(seconds)
         self._back.release()
         self._turn.acquire()
