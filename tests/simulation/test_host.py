@@ -190,7 +190,7 @@ async def test_a_request_to_a_dead_process_is_dropped(site: Site, host: Host) ->
     await host.kill()
     with pytest.raises(Dropped):
         await host.request(site.ask(host, seconds=1), patience=HOUR)
-    assert site.world.servers.records.table.records == {}
+    assert site.world.servers.scopes == {}
 
 
 async def test_a_client_that_has_waited_long_enough_leaves(site: Site, host: Host) -> None:

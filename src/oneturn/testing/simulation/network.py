@@ -13,6 +13,7 @@ from oneturn.core.errors import BackendUnavailable
 from oneturn.core.signals import Wake
 from oneturn.core.steps import Claim, Ended, Finish, Gone
 from oneturn.core.store import EnqueueAnswer, Execute, TransactionalRecords
+from oneturn.testing.evidence import Violation
 from oneturn.testing.link import Crashed
 from oneturn.testing.simulation.loop import SimulatedLoop, lane_context
 from oneturn.testing.simulation.servers import PORTS, Port, Servers
@@ -137,6 +138,9 @@ class Wire:
             if weather.strikes("doubled", weather.doubled):
                 got = servers.apply(self.host, port, method, asked, named)
         except Exception as error:  # noqa: BLE001 - whoever asked hears it; else the call would wait for ever
+            if not isinstance(error, ValueError | BackendUnavailable):
+                what = f"{port}.{method} raised {type(error).__name__}: {error}"
+                servers.errors.append(Violation(invariant="port", what=what))
             self._settle(answer, servers.generation[port], port, error)
             return
         if weather.strikes("reply_lost", weather.reply_lost):

@@ -88,7 +88,7 @@ def told(world: World, plan: Sequence[str], judge: Judge = judge) -> Run:
     """What a world gave that has come to its end."""
     return Run(
         seed=world.seed,
-        violations=tuple(judge(world.evidence)),
+        violations=(*world.servers.errors, *judge(world.evidence)),
         admissions=world.admissions,
         faults=world.faults,
         hosts=world._number,  # noqa: SLF001 - one package

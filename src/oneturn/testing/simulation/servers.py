@@ -10,7 +10,7 @@ from oneturn.core.granting import Entry
 from oneturn.core.lease import Grant
 from oneturn.core.steps import Claim
 from oneturn.core.store import RecordStore
-from oneturn.testing.evidence import Step
+from oneturn.testing.evidence import Step, Violation
 from oneturn.testing.simulation.database import Database, DatabaseClock
 from oneturn.testing.simulation.loop import SimulatedLoop
 
@@ -53,6 +53,8 @@ class Servers:
         """(tenant, scope) of all that was ever claimed."""
         self.looking = False
         """An outsider looks: no step of anybody, no failpoint."""
+        self.errors: list[Violation] = []
+        """What a store raised though its port does not say so."""
         self._uncommitted: list[tuple[str, str, Any, Any]] = []
         self.watch: Watch = lambda port, method, asked: None  # noqa: ARG005
         self.seen: Callable[[Step, Any], None] = lambda step, kept: None  # noqa: ARG005

@@ -12,8 +12,6 @@ from oneturn.testing.link import Crashed
 from oneturn.testing.simulation.loop import SimulatedLoop, lane_context
 
 _running = threading.local()
-_threads = concurrent.futures.ThreadPoolExecutor(64, thread_name_prefix="simulated-work")
-"""Lent to one job after another, of one run after another; which job runs is the loop's decision alone."""
 
 
 def sleep(seconds: float) -> None:
@@ -66,7 +64,8 @@ class Job:
             self._turn.release()
         else:
             self._begun = True
-            _threads.submit(self._main)
+            # A daemon: one that a broken run leaves asleep does not keep the interpreter from ending.
+            threading.Thread(target=self._main, name="simulated-work", daemon=True).start()
         self._back.acquire()
         self._loop.borrowed = None
 
