@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from oneturn.testing.checker import answers, endings, entries, epochs, leases, left, logs, order, owners, reads, told
+from oneturn.testing.checker import answers, endings, entries, epochs, leases, left, logs, order, owners, reads, told, vouchers
 from oneturn.testing.checker.view import View
 from oneturn.testing.evidence import Evidence, Violation
 
@@ -14,7 +14,7 @@ _Rule = Callable[[View], Iterable[Violation]]
 
 _RULES: tuple[_Rule, ...] = tuple(
     rule
-    for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order)
+    for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order, vouchers)
     for rule in module.RULES
 )
 

@@ -1,0 +1,63 @@
+"""I3, what lives is vouched for: what holds is silent, what breaks is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from checker.build import Script, final, record
+from oneturn.core.steps import Due
+
+
+def _lapsed(script: Script, *, at: float) -> None:
+    one = record()
+    script.step("due", None, Due(startable=(), lapsed=(one,)), at=at)
+
+
+def _running(*, cared_for: bool = True) -> Script:
+    script, one = Script(), record()
+    script.claim(one, at=10)
+    if cared_for:
+        script.touch(one, at=12)
+    return script
+
+
+def test_what_its_process_runs_does_not_lapse() -> None:
+    script = _running()
+    assert script.broken() == set()
+    _lapsed(script, at=30)
+    assert script.broken() == {"I3"}
+
+
+def test_a_right_that_nobody_heard_of_lapses() -> None:
+    script = _running(cared_for=False)
+    _lapsed(script, at=30)
+    assert script.broken() == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "until", "expected"),
+    [
+        ("kill", "h1", 15, set()),
+        ("kill", "h2", 15, {"I3"}),
+        ("drain", "h1", 15, {"I16"}),  # it should have ended it
+        ("pause", "h1", 25, set()),
+        ("pause", "h1", 17, {"I3"}),
+        ("outage", "records", 25, set()),
+        ("outage", "records", 17, {"I3"}),
+    ],
+)
+def test_so_does_what_something_has_happened_to(kind: str, target: str, until: float, expected: set[str]) -> None:
+    script = _running()
+    script.incident(kind, target, 14, until)
+    _lapsed(script, at=30)
+    assert script.broken() == expected
+
+
+@pytest.mark.parametrize(("until", "expected"), [(25, set()), (17, {"I3"})])
+def test_a_living_process_s_work_is_not_abandoned(until: float, expected: set[str]) -> None:
+    script, one = _running(), record()
+    script.incident("outage", "records", 14, until)
+    last = final(one, "abandoned")
+    script.abandon(one, last, at=30)
+    script.evidence.finals = {one.id: last}
+    assert script.broken() == expected
