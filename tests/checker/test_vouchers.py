@@ -9,8 +9,9 @@ from oneturn.core.steps import Due
 
 
 def _lapsed(script: Script, *, at: float) -> None:
-    one = record()
-    script.step("due", None, Due(startable=(), lapsed=(one,)), at=at)
+    for second in range(5):
+        script.step("due", None, Due(startable=(), lapsed=()), at=at - 5 + second)
+    script.step("due", None, Due(startable=(), lapsed=(record(remaining=-11.0),)), at=at)
 
 
 def _running(*, cared_for: bool = True) -> Script:
@@ -28,6 +29,12 @@ def test_what_its_process_runs_does_not_lapse() -> None:
     assert script.broken() == {"I3"}
 
 
+def test_who_could_not_speak_with_the_store_is_excused() -> None:
+    script = _running()
+    script.step("due", None, Due(startable=(), lapsed=(record(remaining=-11.0),)), at=30)
+    assert script.broken() == set()
+
+
 def test_a_right_that_nobody_heard_of_lapses() -> None:
     script = _running(cared_for=False)
     _lapsed(script, at=30)
@@ -43,6 +50,8 @@ def test_a_right_that_nobody_heard_of_lapses() -> None:
         ("pause", "h1", 25, set()),
         ("pause", "h1", 17, {"I3"}),
         ("outage", "records", 25, set()),
+        ("outage", "leases", 25, {"I3"}),
+        ("network", "all", 25, {"I3"}),  # it could speak of it
         ("outage", "records", 17, {"I3"}),
     ],
 )

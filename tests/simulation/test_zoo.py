@@ -44,5 +44,8 @@ def test_a_bug_names_invariants_of_the_design() -> None:
 
 def test_what_was_rendered_is_parsed() -> None:
     """Whatever a violation says, a row stays a row."""
-    rows = [Found(bug="b", seed=7, invariant="I1", said="a | b\n`c`"), Found(bug="d e", seed=8, invariant="I2", said="")]
+    rows = [
+        Found(bug="b", seed=7, invariant="I1", said="a | b\n`c`"),
+        Found(bug="d e", seed=8, invariant="I2", said=""),
+    ]
     assert parse(render(rows)) == {"b": 7, "d e": 8}

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from oneturn.testing.checker import answers, endings, entries, epochs, leases, left, logs, order, owners, reads, told, vouchers
+from oneturn.testing.checker import (
+    answers,
+    endings,
+    entries,
+    epochs,
+    leases,
+    left,
+    logs,
+    order,
+    owners,
+    reads,
+    told,
+    vouchers,
+)
 from oneturn.testing.checker.view import View
 from oneturn.testing.evidence import Evidence, Violation
 

@@ -84,7 +84,9 @@ def there_was(view: View) -> Iterator[Violation]:
         return
     for told in view.evidence.told:
         if told.word == "gone" and not view.forgotten((told.tenant, told.scope)):
-            yield Violation(invariant="I4", what=f"{_name(told)} was told that {told.turn} is gone, and nothing was forgotten")
+            yield Violation(
+                invariant="I4", what=f"{_name(told)} was told that {told.turn} is gone, and nothing was forgotten"
+            )
 
 
 def told_again(view: View) -> Iterator[Violation]:

@@ -1,12 +1,12 @@
 """Planted bugs of admission: one decision about a message, and what is answered without running anything."""
-# ruff: noqa: SLF001, ARG001 - a mutant sits inside of what it mutates, and leaves out what it should have looked at
+# ruff: noqa: SLF001, ARG001, ARG002 - a mutant sits inside of what it mutates, and leaves out what it should have looked at
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from oneturn.backends.memory.replay import MemoryReplays
@@ -101,7 +101,7 @@ def _claims_on_one_snapshot() -> Iterator[None]:
         snapshot = snapshots.get(name)
         if snapshot is None or not 0 <= rows.now - snapshot.taken < BATCH:
             snapshot = snapshots[name] = _Snapshot(rows, asked.identity)
-        return real(snapshot, asked)  # type: ignore[arg-type] - all of `Rows`
+        return real(cast("Rows", snapshot), asked)
 
     with patch.object(transitions, "claim", claim):
         yield
@@ -155,7 +155,7 @@ async def _attach_to_a_key(self: Admission, asked: Asked) -> Ticket:
         holding = await process.leases.inspect(asked.identity.request_lock())
     if holding is None:
         return await real(self, asked)
-    record = transitions._insert(_Nothing(), _claim(asked, process), None)  # type: ignore[arg-type] - see there
+    record = transitions._insert(cast("Rows", _Nothing()), _claim(asked, process), None)
     return Ticket(record=record, admission="attached")
 
 

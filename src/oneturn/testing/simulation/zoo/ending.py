@@ -18,7 +18,6 @@ from oneturn.core.status import Status
 from oneturn.core.steps import Ended, Finish, Gone, Stop
 from oneturn.runtime.engine import Engine
 from oneturn.runtime.execution import Execution
-from oneturn.runtime.process import Process
 from oneturn.runtime.waiting import listening
 from oneturn.testing.simulation.zoo.bug import Bug, patched
 
@@ -103,12 +102,6 @@ async def _until_nothing(self: Engine, seconds: float) -> None:  # noqa: ARG001 
     return
 
 
-async def _remember_anything(self: Process, record: Record) -> None:
-    await _real_remember(self, replace(record, body=record.body or b"null"))
-
-
-_real_remember = Process.remember
-
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="the cache is filled before the commit",
@@ -150,10 +143,5 @@ BUGS: tuple[Bug, ...] = (
         name="a drain leaves records",
         breaks=("I16",),
         plant=patched((Engine, "_until_idle", _until_nothing)),
-    ),
-    Bug(
-        name="an abandoned result is cached as one",
-        breaks=("I5",),
-        plant=patched((Process, "remember", _remember_anything)),
     ),
 )

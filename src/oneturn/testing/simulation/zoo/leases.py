@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from oneturn.core import granting
 from oneturn.core.granting import Entry, Keys
@@ -75,7 +75,7 @@ class _OneKey:
 
 
 def _renew_the_first(keys: Keys, grant: Grant) -> Renewal:
-    return _real_renew(_OneKey(keys, grant.keys[0]), grant)  # type: ignore[arg-type] - all of `Keys`
+    return _real_renew(cast("Keys", _OneKey(keys, grant.keys[0])), grant)
 
 
 def _renew_what_is_gone(keys: Keys, grant: Grant) -> Renewal:
@@ -112,6 +112,15 @@ def _acquire_in_spite_of_a_mark(keys: Keys, names: Sequence[str], *, owner: str,
     return _real_acquire(keys, names, owner=owner, ttl=ttl)
 
 
+def _renew_in_spite_of_a_mark(keys: Keys, grant: Grant) -> Renewal:
+    marked = [
+        name for name in grant.keys if (entry := keys.live(name)) is not None and entry.revoked_from == grant.owner
+    ]
+    for name in marked:
+        keys.drop(name)
+    return _real_renew(keys, grant)
+
+
 _real_acquire, _real_renew = granting.acquire, granting.renew
 
 
@@ -142,7 +151,9 @@ async def _acquire_and_release_at_once(self: Process, keys: tuple[str, ...], *, 
         raise
 
 
-async def _take_with_a_new_owner(self: Process, keys: tuple[str, ...], *, owner: str, run_limit: float, left: Any) -> Any:
+async def _take_with_a_new_owner(
+    self: Process, keys: tuple[str, ...], *, owner: str, run_limit: float, left: Any
+) -> Any:
     asked_at = self.clock.monotonic()
     tried: list[str] = []
 
@@ -175,21 +186,31 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(name="a late answer revives a lost lease", breaks=("I10",), plant=patched((Lease, "extend", _extend_always))),
     Bug(
-        name="only the first key is renewed", breaks=("I10", "model"), plant=patched((granting, "renew", _renew_the_first))
+        name="only the first key is renewed",
+        breaks=("I10", "model"),
+        plant=patched((granting, "renew", _renew_the_first)),
     ),
     Bug(
         name="a renewal takes what has lapsed",
         breaks=("I10",),
         plant=patched((granting, "renew", _renew_what_is_gone)),
     ),
-    Bug(name="a release of somebody else's keys", breaks=("I10",), plant=patched((granting, "release", _release_anybodys))),
     Bug(
-        name="a refused acquire keeps some keys", breaks=("I10",), plant=patched((granting, "acquire", _acquire_one_by_one))
+        name="a release of somebody else's keys",
+        breaks=("I10",),
+        plant=patched((granting, "release", _release_anybodys)),
+    ),
+    Bug(
+        name="a refused acquire keeps some keys",
+        breaks=("I10",),
+        plant=patched((granting, "acquire", _acquire_one_by_one)),
     ),
     Bug(
         name="a revoked owner takes its keys again",
         breaks=("I10", "model"),
-        plant=patched((granting, "acquire", _acquire_in_spite_of_a_mark)),
+        plant=patched(
+            (granting, "acquire", _acquire_in_spite_of_a_mark), (granting, "renew", _renew_in_spite_of_a_mark)
+        ),
     ),
     Bug(name="a lease is never released", breaks=("I14",), plant=patched((Process, "release", _kept_lease))),
     Bug(

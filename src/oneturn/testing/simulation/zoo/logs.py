@@ -134,7 +134,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(name="a repeated append logs twice", breaks=("I5",), plant=patched((transitions, "append", _append_again))),
     Bug(name="the terminal event is missing", breaks=("I3",), plant=patched((MemoryTable, "end", _end_silently))),
-    Bug(name="the terminal event is logged twice", breaks=("I3", "I12"), plant=patched((MemoryTable, "end", _end_twice))),
+    Bug(
+        name="the terminal event is logged twice", breaks=("I3", "I12"), plant=patched((MemoryTable, "end", _end_twice))
+    ),
     Bug(
         name="the final commit forgets what was logged",
         breaks=("I5", "I12"),

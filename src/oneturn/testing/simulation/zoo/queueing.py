@@ -1,5 +1,4 @@
 """Planted bugs of waiting: who is served when, and who is woken."""
-# ruff: noqa: SLF001, ARG001 - a mutant sits inside of what it mutates, and leaves out what it should have looked at
 
 from __future__ import annotations
 
