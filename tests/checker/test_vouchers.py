@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from checker.build import Script, final, record
-from oneturn.core.steps import Due
+from oneturn.core.record import Record
+from oneturn.core.status import Status
+from oneturn.core.steps import Due, Finish, Gone
+
+
+def finish_of(of: Record) -> Finish:
+    return Finish(tenant="a", id=of.id, epoch=of.epoch or 0, status=Status.SUCCEEDED, body=b"1", after=1)
 
 
 def _lapsed(script: Script, *, at: float) -> None:
@@ -62,11 +68,27 @@ def test_so_does_what_something_has_happened_to(kind: str, target: str, until: f
     assert script.broken() == expected
 
 
-@pytest.mark.parametrize(("until", "expected"), [(25, set()), (17, {"I3"})])
-def test_a_living_process_s_work_is_not_abandoned(until: float, expected: set[str]) -> None:
-    script, one = _running(), record()
-    script.incident("outage", "records", 14, until)
+def _abandoned(script: Script) -> Script:
+    one = record()
     last = final(one, "abandoned")
     script.abandon(one, last, at=30)
     script.evidence.finals = {one.id: last}
-    assert script.broken() == expected
+    return script
+
+
+def test_a_living_process_tries_to_end_what_it_ran() -> None:
+    script = _abandoned(_running())
+    assert script.broken() == {"I3"}
+    script.step("finish", finish_of(record()), Gone(record=script.evidence.finals["t1"].record))
+    assert script.broken() == set()
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("kill", set()), ("pause", {"I3"})])
+def test_a_dead_one_does_not(kind: str, expected: set[str]) -> None:
+    script = _running()
+    script.incident(kind, "h1", 14)
+    assert _abandoned(script).broken() == expected
+
+
+def test_nor_does_one_that_never_heard_of_it() -> None:
+    assert _abandoned(_running(cared_for=False)).broken() == set()

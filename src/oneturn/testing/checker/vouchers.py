@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oneturn.core.steps import Due
+from oneturn.core.steps import Due, Finish
 from oneturn.testing.checker.ledger import Attempt
 from oneturn.testing.checker.view import View
 from oneturn.testing.evidence import Violation
@@ -27,7 +27,7 @@ def neglected(view: View) -> Iterator[Violation]:
             attempt = view.ledger.attempts.get((record.id, record.epoch or 0))
             if attempt is None or record.remaining > -ttl or (record.id, attempt.epoch) in seen:
                 continue
-            if _in_care(view, attempt, step.time, network=False) and _spoken(view, attempt, step.time) >= SPOKEN:
+            if _in_care(view, attempt, step.time) and _spoken(view, attempt, step.time) >= SPOKEN:
                 seen.add((record.id, attempt.epoch))
                 host = attempt.granted.host
                 what = f"{record.id} had lapsed {-record.remaining:.1f} s before step {step.seq}, and {host} lived and ran it"
@@ -35,17 +35,30 @@ def neglected(view: View) -> Iterator[Violation]:
 
 
 def given_up(view: View) -> Iterator[Violation]:
-    """What was abandoned was not in the care of a living process that nothing happened to for a TTL."""
-    for attempt in view.ledger.attempts.values():
+    """What was abandoned, and whose process lives, was not given up by it: it tries to end what it ran until it is answered.
+
+    However late that comes, and though it is refused then: a finish that never arrives was never repeated.
+    """
+    tried = {(step.asked.id, step.asked.epoch) for step in view.evidence.steps if isinstance(step.asked, Finish)}
+    for name, attempt in view.ledger.attempts.items():
         ended = attempt.ended
-        if ended is None or not attempt.foreign or not attempt.certain:
+        if ended is None or not attempt.foreign or name in tried or name not in view.cared_for:
             continue
-        if _in_care(view, attempt, ended.time, network=True):
-            what = f"{attempt.record.id} was abandoned by step {ended.seq}, and {attempt.granted.host} lived and ran it"
+        if ended.time - attempt.granted.time >= view.bounds.ttl and not _is_gone(view, attempt):
+            host = attempt.granted.host
+            what = f"{attempt.record.id} was abandoned by step {ended.seq}, and {host}, which lived, never ended it"
             yield Violation(invariant="I3", what=what)
 
 
-def _in_care(view: View, attempt: Attempt, time: float, *, network: bool) -> bool:
+def _is_gone(view: View, attempt: Attempt) -> bool:
+    """Whether a process that had this right has ended since."""
+    return any(
+        incident.kind in ENDS_PROCESSES and incident.target in attempt.hosts and incident.until >= attempt.granted.time
+        for incident in view.evidence.incidents
+    )
+
+
+def _in_care(view: View, attempt: Attempt, time: float) -> bool:
     """Whether its process had heard of it, has lived since, and has been left in peace for a TTL.
 
     A right whose answer nobody heard is in nobody's care: its process shows that it knows by a step under that epoch.
@@ -54,17 +67,9 @@ def _in_care(view: View, attempt: Attempt, time: float, *, network: bool) -> boo
     since = time - view.bounds.ttl
     if (attempt.record.id, attempt.epoch) not in view.cared_for or attempt.granted.time > since:
         return False
-    for incident in view.evidence.incidents:
-        if incident.target in attempt.hosts and incident.kind in ENDS_PROCESSES:
-            if incident.until >= attempt.granted.time:
-                return False
-        elif incident.kind == "network" and not network:
-            continue
-        elif (
-            incident.target in ("records", "all", *attempt.hosts) and incident.time <= time and incident.until >= since
-        ):
-            return False
-    return True
+    own = ("records", *attempt.hosts)
+    disturbed = any(incident.target in own for incident in view.incidents(since, time))
+    return not disturbed and not _is_gone(view, attempt)
 
 
 def _spoken(view: View, attempt: Attempt, time: float) -> int:

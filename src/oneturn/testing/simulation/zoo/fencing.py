@@ -16,7 +16,7 @@ from oneturn.core.identity import Identity
 from oneturn.core.record import Record
 from oneturn.core.rows import Rows
 from oneturn.core.status import Status
-from oneturn.core.steps import Append, Appended, Ended, Gone, Start, Stop
+from oneturn.core.steps import Ended, Gone, Start, Stop
 from oneturn.runtime.execution import Execution
 from oneturn.runtime.process import Process
 from oneturn.testing.simulation.zoo.bug import Bug, patched
@@ -98,13 +98,6 @@ def _begin_again_as_before(rows: Any, record: Record, *, owner: str, ttl: float)
         return _real_begin(rows, record, owner=owner, ttl=ttl)
 
 
-def _append_while_it_runs(rows: Rows, asked: Append) -> Appended | Gone:
-    record = rows.read(asked.tenant, asked.id)
-    if record is None or record.status is not Status.RUNNING:
-        return Gone(record=record)
-    return Appended(last_seq=rows.log(record, asked.events[max(record.last_seq - asked.after, 0) :]).last_seq)
-
-
 def _fence_of_what_ended_well(rows: Rows, *, tenant: str, execution: str, epoch: int) -> Gone | None:
     record = rows.read(tenant, execution)
     ended = record is None or record.status in (Status.SUCCEEDED, Status.FAILED)  # so that a repeated finish is told so
@@ -178,11 +171,6 @@ BUGS: tuple[Bug, ...] = (
         plant=patched(
             (MemoryTable, "requeue", _requeue_with_the_epoch), (transitions, "_begin", _begin_again_as_before)
         ),
-    ),
-    Bug(
-        name="events are fenced by the status alone",
-        breaks=("I1", "I6"),
-        plant=patched((transitions, "append", _append_while_it_runs)),
     ),
     Bug(
         name="check first, finish afterwards",

@@ -110,11 +110,6 @@ async def _take_the_last_again(self: Reader) -> list[Logged]:
     return events
 
 
-async def _refresh_without_comparing(self: Reader) -> None:
-    feed = self._feed
-    feed.events.extend(await self._read(feed.last))
-
-
 _real_take = ConversationReader._take
 
 
@@ -161,11 +156,6 @@ BUGS: tuple[Bug, ...] = (
         name="a reader that goes on is given its last event again",
         breaks=("I12",),
         plant=patched((Reader, "_take", _take_the_last_again)),
-    ),
-    Bug(
-        name="two readers of one feed double what they read",
-        breaks=("I12",),
-        plant=patched((Reader, "_refresh", _refresh_without_comparing)),
     ),
     Bug(
         name="a conversation's cursor stays one event behind",

@@ -1,4 +1,5 @@
 """Planted bugs of waiting: who is served when, and who is woken."""
+# ruff: noqa: SLF001 - a mutant sits inside of what it mutates
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ from typing import Any
 
 from oneturn.backends.memory.records import MemoryRecords
 from oneturn.backends.memory.table import MemoryTable
-from oneturn.core.identity import Identity
+from oneturn.core.identity import QUEUE_TOPIC, Identity
 from oneturn.core.record import Record
 from oneturn.core.signals import Signals
 from oneturn.core.steps import Due
 from oneturn.runtime import engine
 from oneturn.runtime.engine import Engine
+from oneturn.runtime.execution import Execution
 from oneturn.runtime.pool import WorkerPool
-from oneturn.runtime.queue import Queue
+from oneturn.runtime.process import Process
 from oneturn.runtime.waiting import Bell, listening
 from oneturn.testing.simulation.zoo.bug import Bug, patched
 
@@ -35,27 +37,28 @@ async def _due_without_reruns(self: MemoryRecords, **named: Any) -> Due:
     return replace(due, startable=tuple(record for record in due.startable if record.attempt == 0))
 
 
-async def _run_on_signals_alone(self: Queue) -> None:
-    bell = Bell(self._process.clock)
-    end = self._process.signals.subscribe("q", bell.ring)
-    try:
-        while True:
-            if self._process.accepting:
-                await self.look(bell)
-            await bell.wait(None)
-    finally:
-        end()
+_real_finalise = Execution._finalise
 
 
-async def _look_then_listen(self: Engine, record: Record, *, wait: float | None, through_drain: bool = False) -> Record:
+async def _announce_then_finalise(self: Execution, *outcome: Any) -> None:
+    self._process.announce(self.record)
+    await _real_finalise(self, *outcome)
+
+
+async def _ended_unannounced(self: Process, record: Record) -> None:
+    await self.remember(record)
+    self.signals.publish(QUEUE_TOPIC)
+
+
+async def _sleep_until_told(self: Engine, record: Record, *, wait: float | None, through_drain: bool = False) -> Record:
     process = self.process
     end = None if wait is None else process.clock.monotonic() + wait
-    while True:
-        record = await process.records.read(tenant=record.identity.tenant, id=record.id) or record
-        left = None if end is None else end - process.clock.monotonic()
-        if record.status.final or (left is not None and left <= 0) or not (process.accepting or through_drain):
-            return record
-        with listening(process.signals, record.identity.topic(), clock=process.clock) as bell:
+    with listening(process.signals, record.identity.topic(), clock=process.clock) as bell:
+        while True:
+            record = await process.records.read(tenant=record.identity.tenant, id=record.id) or record
+            left = None if end is None else end - process.clock.monotonic()
+            if record.status.final or (left is not None and left <= 0) or not (process.accepting or through_drain):
+                return record
             await bell.wait(left)
 
 
@@ -88,11 +91,14 @@ BUGS: tuple[Bug, ...] = (
         breaks=("I3", "I15"),
         plant=patched((MemoryRecords, "due", _due_without_reruns)),
     ),
-    Bug(name="the queue trusts its signals", breaks=("I15",), plant=patched((Queue, "run", _run_on_signals_alone))),
     Bug(
-        name="a wake-up lost between look and sleep",
+        name="a wake-up before the commit, and no second look",
         breaks=("I15",),
-        plant=patched((Engine, "outcome", _look_then_listen)),
+        plant=patched(
+            (Execution, "_finalise", _announce_then_finalise),
+            (Process, "ended", _ended_unannounced),
+            (Engine, "outcome", _sleep_until_told),
+        ),
     ),
     Bug(
         name="a subscription never ends",

@@ -68,11 +68,6 @@ BUGS: tuple[Bug, ...] = (
         plant=patched((transitions, "_end_dead", _requeue_whatever_died)),
     ),
     Bug(
-        name="reruns without end",
-        breaks=("I2", "model"),
-        plant=patched((transitions, "MAX_ATTEMPTS", 100)),
-    ),
-    Bug(
         name="abandoned after one look, whoever vouches",
         breaks=("I3",),
         plant=patched(
@@ -90,12 +85,6 @@ BUGS: tuple[Bug, ...] = (
             (MemoryRecords, "due", _due_running),
             (transitions, "abandon", _abandon_the_living),
         ),
-    ),
-    Bug(name="a dead one is ended after one look", breaks=("I3",), plant=patched((Recovery, "__init__", _one_look))),
-    Bug(
-        name="a sweeper does not ask the lock service",
-        breaks=("I3",),
-        plant=patched((Process, "request_key_held", _not_held)),
     ),
     Bug(name="the keeper does not touch records", breaks=("I3",), plant=patched((Keeper, "_touch", _touch_nothing))),
 )
