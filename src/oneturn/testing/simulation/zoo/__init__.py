@@ -9,6 +9,6 @@ from oneturn.testing.simulation.zoo.logs import BUGS as _LOGS
 from oneturn.testing.simulation.zoo.queueing import BUGS as _QUEUEING
 from oneturn.testing.simulation.zoo.recovering import BUGS as _RECOVERING
 
-__all__ = ["ZOO", "Bug"]
+__all__ = ["Bug", "ZOO"]  # noqa: RUF022 - sorted plainly, as everywhere
 
 ZOO: tuple[Bug, ...] = (*_FENCING, *_LEASES, *_ADMISSION, *_QUEUEING, *_LOGS, *_ENDING, *_RECOVERING)
