@@ -42,6 +42,20 @@ def test_so_does_the_key_of_a_process_that_was_killed() -> None:
     assert _orphaned(weather="kill", target="h2", used=True) == {"I14"}
 
 
+def _overtaken(*, weather: str = "") -> set[str]:
+    script, one = Script(), grant("k", owner="o")
+    if weather:
+        script.incident(weather, "all", 0, 15)
+    script.step("release", one, False, port="leases", at=20)
+    script.step("acquire", ("k",), one, port="leases", after={"k": "o"})
+    return script.broken()
+
+
+def test_a_release_does_not_overtake_the_acquire_that_it_undoes() -> None:
+    assert _overtaken() == {"I14"}
+    assert _overtaken(weather="network") == set()
+
+
 def _drained(*, weather: str = "", at: float = 12.0) -> Script:
     script = Script()
     if weather:

@@ -81,3 +81,10 @@ def test_a_right_is_granted_to_the_content_that_asked() -> None:
     other = Script()
     other.claim(one, answer=Claimed(record=replace(one, fingerprint="another"), unanswered=()))
     assert other.broken() == {"I9"}
+
+
+def test_nobody_is_told_that_a_turn_is_gone_which_nobody_has_forgotten() -> None:
+    last = final(record())
+    forgotten = replace(last, record=replace(last.record, expired=True, body=b""), events=(), answered_by="")
+    assert _told(told("gone", turn="t0")) == {"I4"}
+    assert _told(told("gone", turn="t0"), lasts=(forgotten,)) == set()

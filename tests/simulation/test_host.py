@@ -15,6 +15,7 @@ from oneturn.core.record import Record
 from oneturn.core.status import Status
 from oneturn.gate import Gate, Handle
 from oneturn.runtime.turn import Turn
+from oneturn.testing.finals import finals_of
 from oneturn.testing.simulation.host import Dropped, Host
 from oneturn.testing.simulation.loop import SimulatedLoop
 from oneturn.testing.simulation.threads import sleep
@@ -79,8 +80,8 @@ class Site:
 
     @property
     def record(self) -> Record:
-        (record,) = self.world.servers.records.table.records.values()
-        return record
+        (final,) = self.world.servers.look(finals_of(self.world.servers.records, self.world.servers.scopes)).values()
+        return final.record
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ async def test_a_paused_process_answers_nobody_until_it_is_resumed(site: Site, h
     patient = site.asked(host, seconds=1)
     await asyncio.sleep(30)
     assert not patient.done()
-    assert site.world.servers.records.table.records == {}
+    assert site.world.servers.scopes == {}
     loop.resume(*host.lanes)
     assert await patient == "done"
 

@@ -1,4 +1,4 @@
-"""The real runtime under the seeded scheduler: no violation in what is right, every planted bug is found."""
+"""The real runtime under the seeded scheduler: no violation in what is right."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from oneturn.testing.simulation import run_seed
-from oneturn.testing.simulation.zoo import ZOO, Bug
 
 BASE = int(os.environ.get("SIMULATION_BASE", "1"))
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "60"))
-ZOO_SEEDS = 150
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +29,6 @@ def test_no_invariant_is_broken_in_fresh_seeds() -> None:
     assert [(run.seed, run.violations) for run in runs if run.violations] == []
     assert sum(run.admissions for run in runs) >= 10 * SEEDS
     assert sum(run.faults for run in runs) >= 3 * SEEDS
-
-
-@pytest.mark.parametrize("bug", ZOO, ids=lambda bug: bug.name)
-def test_a_planted_bug_is_found(bug: Bug) -> None:
-    """By one of the invariants that it is known to break, within a few seeds."""
-    with bug.plant():
-        for seed in range(1, ZOO_SEEDS):
-            if any(violation.invariant in bug.breaks for violation in run_seed(seed).violations):
-                return
-    pytest.fail(f"{bug.name!r} was not found within {ZOO_SEEDS} seeds")
 
 
 def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:

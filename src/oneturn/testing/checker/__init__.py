@@ -17,6 +17,7 @@ from oneturn.testing.checker import (
     owners,
     reads,
     told,
+    vouchers,
 )
 from oneturn.testing.checker.view import View
 from oneturn.testing.evidence import Evidence, Violation
@@ -27,7 +28,7 @@ _Rule = Callable[[View], Iterable[Violation]]
 
 _RULES: tuple[_Rule, ...] = tuple(
     rule
-    for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order, fenced)
+    for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order, fenced, vouchers)
     for rule in module.RULES
 )
 

@@ -60,15 +60,16 @@ def _released(step: Step) -> str:
 def beliefs(view: View) -> Iterator[Violation]:
     """Who believes that it may go on holds all its keys, while the lock service is healthy, or its record vouches for it.
 
-    Only of attempts that had not been ended before: what was stopped from outside, or has finished, learns of it, or gives
-    its keys back, a moment later, and its writes are refused meanwhile.
+    What was stopped from outside, or has finished, learns of it, or gives its keys back, a moment later, and its writes are
+    refused meanwhile. What was ended as dead had no voucher left by then: whoever believes in it counts its time wrongly.
     """
     for belief in view.evidence.beliefs:
         lost = [key for key, holder in belief.keys.items() if holder != belief.owner]
         if not lost or belief.vouched > 0 or not view.healthy(belief.time):
             continue
         attempt = view.ledger.attempts.get((belief.turn, belief.epoch))
-        if attempt is not None and attempt.ended is not None and attempt.ended.seq < belief.step:
+        ended = attempt.ended if attempt is not None and not (attempt.foreign and attempt.certain) else None
+        if ended is not None and ended.seq < belief.step:
             continue
         holders = {key: belief.keys[key] or "nobody" for key in lost}
         what = f"{belief.host} believed in {belief.turn} at step {belief.step}, and held are its keys by {holders}"

@@ -59,6 +59,22 @@ def _nobodys(view: View, *, key: str, owner: str) -> bool:
     return killed or (not used and any(incident.kind in UNHEARD for incident in incidents))
 
 
+def released_last(view: View) -> Iterator[Violation]:
+    """I14: nobody takes a key whose release was sent already: who gives up learns the outcome first, or nobody frees it.
+
+    In peace only: a late delivery, or keys that were lost and are taken again, may come after a release rightly.
+    """
+    released: dict[str, float] = {}
+    for step in view.evidence.steps:
+        if step.method == "release":
+            released.setdefault(step.asked.owner, step.time)
+        elif step.method == "acquire" and isinstance(step.answer, Grant) and step.answer.owner in released:
+            since = released[step.answer.owner]
+            if not any(view.incidents(since - view.bounds.ttl, step.time)):
+                what = f"step {step.seq} of {step.host} took {step.answer.keys}, which were released at {since:.1f} already"
+                yield Violation(invariant="I14", what=what)
+
+
 def silent(view: View) -> Iterator[Violation]:
     """I16: after its drain no step of a process is accepted.
 
@@ -119,4 +135,4 @@ def _hindered(view: View, drain: Incident) -> Iterator[Incident]:
             yield incident
 
 
-RULES = (nothing_left, silent, all_final)
+RULES = (nothing_left, released_last, silent, all_final)

@@ -78,6 +78,17 @@ def _object(body: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def there_was(view: View) -> Iterator[Violation]:
+    """I4: nobody is told of a turn that it is gone, unless it was forgotten: who was admitted has a record."""
+    if not view.finals:
+        return
+    for told in view.evidence.told:
+        if told.word == "gone" and not view.forgotten((told.tenant, told.scope)):
+            yield Violation(
+                invariant="I4", what=f"{_name(told)} was told that {told.turn} is gone, and nothing was forgotten"
+            )
+
+
 def told_again(view: View) -> Iterator[Violation]:
     """I4 and I5: who was told "succeeded" is told so for ever, of the same turn, in the same bytes.
 
@@ -155,4 +166,4 @@ def _name(told: Told) -> str:
     return named((told.tenant, told.subject, told.scope, told.key))
 
 
-RULES = (found, told_again, one_end, one_content, own_content)
+RULES = (found, there_was, told_again, one_end, one_content, own_content)

@@ -95,6 +95,16 @@ class View:
             told[one.tenant, one.subject, one.scope, one.key].append(one)
         return told
 
+    @cached_property
+    def cared_for(self) -> set[tuple[str, int]]:
+        """Attempts (turn, epoch) that their own process had heard of: it vouched for them, or wrote under their epoch."""
+        known = {(write.step.asked.id, write.step.asked.epoch) for write in self.ledger.writes}
+        for step in self.evidence.steps:
+            if step.method == "touch":
+                known.update((vouch.id, vouch.epoch) for vouch in step.asked)
+        known.update((entry.turn, entry.epoch) for entry in self.evidence.entries)
+        return known
+
     def forgotten(self, scope: ScopeName) -> bool:
         """Whether something that is missing there may be missing rightly."""
         return self.ledger.deleted or scope in self.erased

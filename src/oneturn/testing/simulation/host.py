@@ -126,8 +126,15 @@ class Host:
         closing.result()
         left = [Left(what="task", name=task.get_name(), where=self.name, when="drained") for task in _open(process)]
         left += [Left(what="execution", name=turn, where=self.name, when="drained") for turn in process.executions]
+        left += self._slots_left(process)
         self._hang_up()
         return left
+
+    def _slots_left(self, process: Process) -> list[Left]:
+        """Places of the pool that no job takes, and that nobody gave back."""
+        taken = self._world.settings.worker_threads - process.pool._free  # noqa: SLF001 - no other way to see it
+        lost = taken - sum(threads.jobs for threads in self._threads)
+        return [Left(what="thread", name=f"{lost} slots", where=self.name, when="closed")] if lost > 0 else []
 
     def threads_left(self) -> list[Left]:
         """Jobs of worker threads that never ended."""
