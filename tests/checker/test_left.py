@@ -104,12 +104,14 @@ def test_in_bad_weather_its_calls_may_arrive_late_but_not_for_ever() -> None:
         assert script.broken() == expected
 
 
-def _ran(*, ended_at: float, incident: tuple[str, str] = ("", "")) -> set[str]:
+def _ran(*, ended_at: float, incident: tuple[str, str] = ("", ""), known: bool = True) -> set[str]:
     script, one = Script(), record()
     script.incident("drain", "h1", 10, 11)
     if incident[0]:
         script.incident(*incident, 10.5)
     script.claim(one, at=5)
+    if known:
+        script.entered(one)
     script.stop(final(one, "stopped"), at=ended_at)
     return script.broken()
 
@@ -117,6 +119,22 @@ def _ran(*, ended_at: float, incident: tuple[str, str] = ("", "")) -> set[str]:
 def test_what_a_drained_process_ran_is_final() -> None:
     assert _ran(ended_at=10.9) == set()
     assert _ran(ended_at=11.1) == {"I16"}
+    assert _ran(ended_at=11.1, known=False) == set()  # its claim arrived after its process had given up asking
+
+
+def test_a_call_that_had_left_before_the_drain_may_arrive_after_it() -> None:
+    def late(sent: float) -> set[str]:
+        script, one = Script(), record()
+        script.incident("drain", "h1", 10, 11)
+        script.incident("network", "records", sent, 40)
+        script.claim(one, at=5)
+        script.entered(one)
+        script.stop(final(one, "stopped"), at=9)
+        script.touch(one, at=38)
+        return script.broken() & {"I16"}
+
+    assert late(10.9) == set()
+    assert late(11.1) == {"I16"}
 
 
 def test_unless_something_else_was_done_to_it() -> None:

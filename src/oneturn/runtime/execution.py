@@ -163,9 +163,6 @@ class Execution:
                 ),
                 None,
             )
-        if (reason := self.lease.stopping) is not None:
-            # The answer to the claim was heard too late: a sweeper may have given this record up. Begin nothing.
-            return _stopped(reason)
         turn = Turn(self, payload=payload, unanswered=self._unanswered(payload))
         self._work = self._start(turn, self._handler)
         self.lease.on_stop(self._cancel_work)
@@ -179,10 +176,12 @@ class Execution:
         return (*(message for message in older if message is not None), message_of(self.record, payload))
 
     def _start(self, turn: Turn[Any], handler: Handler) -> asyncio.Future[Any]:
+        """Asks once more, at the very first step: a claim whose answer came too late, or a stop, begins nothing."""
         if handler.asynchronous:
 
             async def work() -> Any:
                 bind(turn)
+                self.lease.check()
                 try:
                     return await handler.function(turn)
                 except SystemExit as error:
@@ -190,9 +189,14 @@ class Execution:
                     raise RuntimeError("the handler tried to end the process") from error
 
             return self._process.supervisor.spawn(work(), name=f"turn {self.record.id}", judged=True)
+
+        def work_in_thread() -> Any:
+            bind(turn)
+            self.lease.check()
+            return handler.function(turn)
+
         context = contextvars.Context()
-        context.run(bind, turn)
-        thread = self._process.pool.submit(self.record.identity.tenant, lambda: context.run(handler.function, turn))
+        thread = self._process.pool.submit(self.record.identity.tenant, lambda: context.run(work_in_thread))
         self._followed.append(thread)
         return asyncio.wrap_future(thread)
 

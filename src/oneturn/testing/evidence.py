@@ -71,6 +71,8 @@ class Entry:
     time: float
     history: tuple[str, ...] | None = None
     """The turns of the messages that it was given, oldest first."""
+    stopping: str = ""
+    """Why it was to stop when it was entered ("" if it was not)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,18 @@ class Told:
     """What a succeeded answer to `sent` must be, where the workload knows."""
     final: bool = False
     """Asked after everything had healed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """What an attempt's work has streamed, as far as it was taken."""
+
+    turn: str
+    epoch: int
+    texts: list[str] = field(default_factory=list)
+    """Pieces of text, in order."""
+    flushed: list[tuple[int, int]] = field(default_factory=list)
+    """(number that a flush answered, how many steps the journal had then)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,6 +198,7 @@ class Evidence:
     beliefs: list[Belief] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conversations: list[ConversationRead] = field(default_factory=list)

@@ -16,6 +16,7 @@ from oneturn.testing.checker import (
     order,
     owners,
     reads,
+    said,
     told,
     vouchers,
 )
@@ -28,7 +29,22 @@ _Rule = Callable[[View], Iterable[Violation]]
 
 _RULES: tuple[_Rule, ...] = tuple(
     rule
-    for module in (epochs, entries, endings, told, logs, reads, answers, leases, owners, left, order, fenced, vouchers)
+    for module in (
+        epochs,
+        entries,
+        endings,
+        told,
+        logs,
+        reads,
+        answers,
+        leases,
+        owners,
+        left,
+        order,
+        fenced,
+        vouchers,
+        said,
+    )
     for rule in module.RULES
 )
 

@@ -108,8 +108,8 @@ def _holds_all(belief: Belief) -> bool:
 
 
 def _could_be_asked(view: View, time: float) -> bool:
-    recent = view.incidents(time - view.bounds.ttl, time)
-    return view.healthy(time) and not any(incident.kind in UNREACHABLE for incident in recent)
+    recent = (one for one in view.incidents(time - view.bounds.ttl, time) if one.target in ("leases", "all"))
+    return view.healthy(time, at="leases") and not any(incident.kind in UNREACHABLE for incident in recent)
 
 
 def _ended_alive(attempt: Attempt, belief: Belief, why: str) -> Violation:

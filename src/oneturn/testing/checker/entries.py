@@ -44,6 +44,14 @@ def _without_a_grant(view: View, entries: list[Entry]) -> Iterator[Violation]:
             yield Violation(invariant="I2", what=what)
 
 
+def in_time(view: View) -> Iterator[Violation]:
+    """I2: work is not begun that was told to stop, or whose lease is lost: its record may have been given up."""
+    for entry in view.evidence.entries:
+        if entry.stopping:
+            what = f"{entry.turn} was entered under epoch {entry.epoch} though it was to stop: {entry.stopping}"
+            yield Violation(invariant="I2", what=what)
+
+
 def started_again(view: View) -> Iterator[Violation]:
     """I2, from the steps: only what declared `rerun` is started again, and only twice."""
     for attempt in view.ledger.attempts.values():
@@ -53,4 +61,4 @@ def started_again(view: View) -> Iterator[Violation]:
             yield Violation(invariant="I2", what=what)
 
 
-RULES = (entered, started_again)
+RULES = (entered, in_time, started_again)

@@ -89,12 +89,21 @@ def silent(view: View) -> Iterator[Violation]:
             continue
         if step.time <= drain.until + view.bounds.ttl and _stormy(view, drain.time, step.time):
             continue
+        if any(_under_way(view, step, drain.until)):
+            continue
         what = f"step {step.seq} ({step.port}.{step.method}) of {step.host} was accepted after its drain"
         yield Violation(invariant="I16", what=what)
 
 
 def _stormy(view: View, since: float, until: float) -> bool:
     return any(incident.kind in ("network", "outage") for incident in view.incidents(since, until))
+
+
+def _under_way(view: View, step: Step, since: float) -> Iterator[Incident]:
+    """Calls of this port that had left by then, and may be this one, which arrives late."""
+    for incident in view.incidents(step.time, step.time):
+        if incident.kind == "network" and incident.target == step.port and incident.time <= since:
+            yield incident
 
 
 def _accepted(step: Step) -> bool:
@@ -122,6 +131,8 @@ def all_final(view: View) -> Iterator[Violation]:
             granted = attempt.granted
             if granted.host != drain.target or granted.time > drain.until:
                 continue
+            if (attempt.record.id, attempt.epoch) not in view.cared_for:
+                continue  # its claim arrived after its process had given up asking: nobody ever knew of it
             if attempt.ended is None and attempt is not view.ledger.scopes[attempt.scope].running:
                 continue  # ended without a step of the store's
             if attempt.ended is None or attempt.ended.time > drain.until:

@@ -127,10 +127,10 @@ class View:
             if incident.kind in LOSSES or (incident.kind == "restart" and incident.target == "leases")
         ]
 
-    def healthy(self, time: float) -> bool:
-        """Whether the lock service still knew at `time` whatever it had granted, and time was what it was."""
+    def healthy(self, time: float, *, at: str = "") -> bool:
+        """Whether the lock service still knew at `time` whatever it had granted, and time was what it was (`at` one port)."""
         since = time - HEALTHY_AFTER * self.bounds.ttl
-        return not any(loss.time <= time and loss.until >= since for loss in self._losses)
+        return not any(loss.time <= time and loss.until >= since for loss in self._losses if at in ("", loss.target))
 
     def incidents(self, since: float, until: float) -> Iterator[Incident]:
         """What was done to the system between two times."""

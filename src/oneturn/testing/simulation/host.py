@@ -133,7 +133,7 @@ class Host:
     def _slots_left(self, process: Process) -> list[Left]:
         """Places of the pool that no job takes, and that nobody gave back."""
         taken = self._world.settings.worker_threads - process.pool._free  # noqa: SLF001 - no other way to see it
-        lost = taken - sum(threads.jobs for threads in self._threads)
+        lost = taken - sum(threads.jobs + threads.dropped for threads in self._threads)
         return [Left(what="thread", name=f"{lost} slots", where=self.name, when="closed")] if lost > 0 else []
 
     def threads_left(self) -> list[Left]:

@@ -102,7 +102,7 @@ class Nemesis:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     async def _strike(self, kind: Kind, draw: random.Random) -> None:
-        host = draw.choice(self._world.hosts)
+        host = self._somebody(draw)
         match kind:
             case "kill here" | "pause here" | "drain here":
                 self._armed.append(
@@ -114,6 +114,12 @@ class Nemesis:
                 await self._freeze(kind, host, host.lanes[:1], draw)
             case _:
                 await self._at_a_server(kind, draw)
+
+    def _somebody(self, draw: random.Random) -> Host:
+        """Rather one that has work: an idle process hardly minds."""
+        hosts = self._world.hosts
+        busy = [host for host in hosts if host.alive and host.gate.running and host.process.executions]
+        return draw.choice(busy if busy and draw.random() < 0.7 else hosts)  # noqa: PLR2004 - mostly
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
@@ -168,7 +174,10 @@ class Nemesis:
         match kind:
             case "outage":
                 servers.leave(port)
-                await asyncio.sleep(draw.uniform(0.5, 6))
+                long = draw.random() < 0.3  # noqa: PLR2004 - some outlast every voucher
+                ttl = self._world.settings.ttl
+                lasts = draw.uniform(0.6 * ttl, 3 * ttl) if long else draw.uniform(0.5, 6)
+                await asyncio.sleep(lasts)
                 servers.come_back(port)
                 self._note(kind, port, began)
             case "restart":

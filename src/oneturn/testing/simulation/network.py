@@ -13,12 +13,17 @@ from oneturn.core.errors import BackendUnavailable
 from oneturn.core.signals import Wake
 from oneturn.core.steps import Claim, Ended, Finish, Gone
 from oneturn.core.store import EnqueueAnswer, Execute, TransactionalRecords
-from oneturn.testing.evidence import Violation
+from oneturn.testing.evidence import Incident, Violation
 from oneturn.testing.link import Crashed
 from oneturn.testing.simulation.loop import SimulatedLoop, lane_context
 from oneturn.testing.simulation.servers import PORTS, Port, Servers
 
 OUTSIDE = lane_context("")
+
+LATEST = 15.0
+"""Seconds after which a late request has arrived: longer than a TTL of the simulated settings."""
+SLOW = 0.5
+"""Seconds from which on one way counts as a fault."""
 
 KINDS = ("lost", "reply_lost", "late", "doubled", "slow", "signals_lost")
 """What the network may do to a call; each can be switched off."""
@@ -44,6 +49,8 @@ class Weather:
     signals_lost: float = 0.1
     hits: dict[str, int] = field(default_factory=dict)
     """How many calls were hit so far, by kind."""
+    incidents: list[Incident] = field(default_factory=list)
+    """… and when, and at which port."""
 
     def calm(self) -> None:
         """Heal everything."""
@@ -61,6 +68,10 @@ class Weather:
         """How long one way takes."""
         mean = self.delay * (100 if self.strikes("slow", self.slow) else 1)
         return self.draw.expovariate(1 / mean)
+
+    def note(self, port: str, began: float, until: float) -> None:
+        """A call of this port was hit."""
+        self.incidents.append(Incident(kind="network", target=port, time=began, until=until))
 
     @property
     def faults(self) -> int:
@@ -116,10 +127,14 @@ class Wire:
         answer: asyncio.Future[Any] = loop.create_future()
         patience = weather.draw.uniform(0.1, 2.0)
         lost, late = weather.strikes("lost", weather.lost), weather.strikes("late", weather.late)
+        now = loop.time()
         if lost or late:
+            weather.note(port, now, now + patience)
             loop.call_later(patience, self._give_up, answer, context=OUTSIDE)
         if not lost:
-            trip = patience + weather.draw.uniform(0.0, 5.0) if late else weather.trip()
+            trip = patience + weather.draw.uniform(0.0, LATEST) if late else weather.trip()
+            if trip > SLOW:
+                weather.note(port, now, now + trip)
             loop.call_later(trip, self._arrive, answer, port, method, asked, named, context=OUTSIDE)
         got = await answer
         self.live()
@@ -143,12 +158,15 @@ class Wire:
                 servers.errors.append(Violation(invariant="port", what=what))
             self._settle(answer, servers.generation[port], port, error)
             return
+        now = self._loop.time()
         if weather.strikes("reply_lost", weather.reply_lost):
+            weather.note(port, now, now)
             self._loop.call_later(weather.draw.uniform(0.1, 2.0), self._give_up, answer, context=OUTSIDE)
             return
-        self._loop.call_later(
-            weather.trip(), self._settle, answer, servers.generation[port], port, got, context=OUTSIDE
-        )
+        trip = weather.trip()
+        if trip > SLOW:
+            weather.note(port, now, now + trip)
+        self._loop.call_later(trip, self._settle, answer, servers.generation[port], port, got, context=OUTSIDE)
 
     def _settle(self, answer: asyncio.Future[Any], generation: int, port: Port, got: Any) -> None:
         if generation != self._servers.generation[port]:
@@ -171,7 +189,11 @@ class Wire:
     def publish(self, topic: str) -> None:
         """Lost, or delivered after a moment."""
         weather = self.weather
-        if not self.cut and not weather.strikes("signals_lost", weather.signals_lost):
+        if self.cut:
+            return
+        if weather.strikes("signals_lost", weather.signals_lost):
+            weather.note("signals", self._loop.time(), self._loop.time())
+        else:
             self._loop.call_later(
                 weather.draw.expovariate(1 / weather.delay), self._servers.signals.publish, topic, context=OUTSIDE
             )

@@ -87,6 +87,8 @@ class SimulatedThreads(concurrent.futures.Executor):
         self._lane = f"{host}/work"
         self._draw = draw
         self._jobs: dict[Job, None] = {}
+        self.dropped = 0
+        """Jobs that had not begun when the threads were shut down."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
         """Run it in its turn."""
@@ -111,6 +113,7 @@ class SimulatedThreads(concurrent.futures.Executor):
         for job in [job for job in self._jobs if not job._begun]:  # noqa: SLF001 - one noun, two classes
             job.kill()
             del self._jobs[job]
+            self.dropped += 1
 
     def kill(self) -> None:
         """As the process's end does."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from oneturn.core.event import TERMINAL, Event
 from oneturn.core.identity import Principal
 from oneturn.gate import Gate, Handle
 from oneturn.runtime.turn import Turn
-from oneturn.testing.evidence import ConversationRead, Entry, Fenced, Read, Told
+from oneturn.testing.evidence import ConversationRead, Entry, Fenced, Read, Said, Told
 from oneturn.testing.simulation.application import note, transaction
 from oneturn.testing.simulation.host import Dropped, Host
 from oneturn.testing.simulation.threads import sleep
@@ -114,19 +114,21 @@ class Workload:
             gate.turn(name, client_may=("reject",), recovery=recovery)(_named(work, name))  # type: ignore[arg-type]
 
     async def _answer(self, turn: Turn[Ask]) -> str:
-        draw = self._enter(turn, tuple(message.turn for message in await turn.history(limit=1000)))
+        draw, said = self._enter(turn)
+        await self._read(turn)
         slow = draw.random() < 0.15 and turn.key.startswith("k")  # noqa: PLR2004 - so many take their time, but not the last ones
         pace = 0.15 if slow else 1.0
         for piece in PIECES[: draw.randrange(5)]:
             await asyncio.sleep(draw.expovariate(pace))
             turn.check()
             turn.text(piece)
+            said.texts.append(piece)
             if draw.random() < 0.1:  # noqa: PLR2004 - so many want to be sure
-                await turn.flush()
+                said.flushed.append((await turn.flush(), len(self._world.servers.journal)))
         return f"{turn.principal.tenant} {turn.payload.text}"
 
     def _in_a_thread(self, turn: Turn[Ask]) -> str:
-        draw = self._enter(turn, None)
+        draw, said = self._enter(turn)
         for piece in PIECES[: draw.randrange(5)]:
             # One in thirty hangs for longer than a TTL, without asking whether it may go on.
             hangs = draw.random() < 0.03  # noqa: PLR2004
@@ -134,10 +136,12 @@ class Workload:
             if not hangs:
                 turn.check()
             turn.text(piece)
+            said.texts.append(piece)
         return f"{turn.principal.tenant} {turn.payload.text}"
 
     async def _fails(self, turn: Turn[Ask]) -> str:
-        draw = self._enter(turn, tuple(message.turn for message in await turn.history(limit=1000)))
+        draw, _ = self._enter(turn)
+        await self._read(turn)
         await asyncio.sleep(draw.expovariate(1.0))
         turn.emit("step", {"name": "half"})
         if draw.random() < 0.5:  # noqa: PLR2004 - half of them
@@ -166,12 +170,27 @@ class Workload:
                 raise
         return answer
 
-    def _enter(self, turn: Turn[Ask], history: tuple[str, ...] | None) -> random.Random:
+    def _enter(self, turn: Turn[Ask]) -> tuple[random.Random, Said]:
+        """The very first thing that work does: write down that it was entered, and by what right."""
         world = self._world
-        host = world.loop.host()
-        entry = Entry(turn=turn.id, epoch=turn.epoch, host=host, time=world.loop.time(), history=history)
+        entry = Entry(
+            turn=turn.id,
+            epoch=turn.epoch,
+            host=world.loop.host(),
+            time=world.loop.time(),
+            stopping=turn.stopping.value if turn.stopping else "",
+        )
         world.evidence.entries.append(entry)
-        return self._stream(turn, "work")
+        said = Said(turn=turn.id, epoch=turn.epoch)
+        world.evidence.said.append(said)
+        return self._stream(turn, "work"), said
+
+    async def _read(self, turn: Turn[Ask]) -> None:
+        """Read the context, and write down which it was."""
+        history = tuple(message.turn for message in await turn.history(limit=1000))
+        entries = self._world.evidence.entries
+        place = next(n for n, entry in enumerate(entries) if (entry.turn, entry.epoch) == (turn.id, turn.epoch))
+        entries[place] = replace(entries[place], history=history)
 
     def _stream(self, turn: Turn[Ask], what: str) -> random.Random:
         return self._world.stream(f"{what} {turn.principal.tenant} {turn.conversation} {turn.key} {turn.epoch}")
@@ -208,7 +227,7 @@ class Workload:
                 tenant=question.tenant,
                 subject=question.subject,
                 scope=question.scope,
-                key=f"{key}r",
+                key=key + "r" * draw.randrange(1, 3),
                 text=question.text,
                 regenerate=told.turn,
             )

@@ -12,7 +12,7 @@ from oneturn.core.status import Status
 from oneturn.core.steps import Abandon, Claim, Start
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
-from oneturn.testing.evidence import Belief, Bounds, Evidence, Incident, Left, Step
+from oneturn.testing.evidence import Belief, Bounds, Evidence, Left, Step
 from oneturn.testing.finals import finals_of, unfinished
 from oneturn.testing.simulation.application import notes
 from oneturn.testing.simulation.host import Host
@@ -71,6 +71,7 @@ class World:
             ),
             steps=self.servers.journal,
         )
+        self.weather.incidents = self.evidence.incidents
         self.asked = self.admissions = 0
         self.declare: Callable[[Gate], None] = lambda gate: None  # noqa: ARG005
         self.hosts: list[Host] = []
@@ -177,8 +178,6 @@ class World:
 
     async def heal(self) -> None:
         """From here on nothing is done to the system any more."""
-        if self.weather.faults:
-            self.evidence.incidents.append(Incident(kind="network", target="all", time=0.0, until=self.loop.time()))
         self.weather.calm()
         self.evidence.healed_at = self.loop.time()
 
