@@ -6,7 +6,7 @@ HOST ?= 127.0.0.1
 SEEDS ?= 500
 BASE ?= 1
 
-.PHONY: serve test check contract sim zoo model setup setup-tests lock format
+.PHONY: serve test check contract sim zoo model gold setup setup-tests lock format
 
 serve:            ## QueryData on http://127.0.0.1:8000 (PORT= to change)
 	@tools/setup.sh run
@@ -34,6 +34,9 @@ zoo: setup        ## every planted bug is found; writes the table of them
 
 model: setup      ## the protocol's model: exhausted as it is, refuted with each planted design error
 	@$(PY) -m oneturn.testing.model
+
+gold: setup       ## the embedded model against the gold file; GOLD="--classes --wrong --refused" for what is behind the figures
+	@$(PY) -m tests.querydata.judge $(GOLD)
 
 format: setup
 	@$(PY) -m ruff check --fix . ; $(PY) -m ruff format .

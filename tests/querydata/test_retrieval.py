@@ -20,6 +20,11 @@ from querydata.wording import answer_text
         ("每个专业有多少学生", {"major", "class", "student"}),
         ("students by major", {"major", "class", "student"}),
         ("各学院的教师人数", {"department", "teacher"}),
+        ("absences per course", {"attendance", "enrolment", "offering", "course"}),
+        ("谁拿了奖学金", {"scholarship", "award"}),
+        ("scholarship winners by department", {"scholarship", "award", "student", "class", "major", "department"}),
+        ("每栋宿舍楼有多少空床位", {"dormitory", "room", "residence"}),
+        ("张伟住在哪个房间", {"room", "residence"}),
     ],
 )
 def test_tables_are_picked_by_words_of_both_languages_and_connected_by_joins(question: str, tables: set[str]) -> None:
@@ -58,8 +63,10 @@ def test_the_schema_text_has_columns_and_only_joins_between_given_tables() -> No
 
 
 def test_every_described_table_and_every_table_of_a_term_exists() -> None:
-    everything = retrieve("挂科 补考 及格率 挂科率 平均分 绩点 已修学分 本学期 最终成绩", tables=TABLES)
-    assert len(everything.knowledge) == 9
+    everything = retrieve(
+        "挂科 补考 及格率 挂科率 平均分 绩点 已修学分 本学期 最终成绩 出勤率 旷课 迟到率 空床位 入住率", tables=TABLES
+    )
+    assert len(everything.knowledge) == 14
     assert all(f"{name}(" in retrieve("", tables=TABLES).schema for name in TABLES)
 
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from querydata.campus import names
+from querydata.campus.life import live
 
 STUDENTS = 2400
 CLASSES_PER_MAJOR_AND_YEAR = 2
@@ -33,6 +34,8 @@ def build(path: Path, *, seed: int = 1) -> None:
             with connection:
                 connection.executescript(files("querydata.campus").joinpath("schema.sql").read_text(encoding="utf8"))
                 _fill(connection, random.Random(seed))
+                # A stream of its own: what was there before stays as it was, seed by seed.
+                live(connection, random.Random(f"{seed} life"))
         finally:
             connection.close()
         Path(name).replace(path)

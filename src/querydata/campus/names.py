@@ -1,4 +1,4 @@
-"""What the made-up campus is called: departments, majors, courses and family names, in both languages where it is natural."""
+"""What the made-up campus is called: departments, courses, scholarships, halls, people; in both languages where it is natural."""
 
 from __future__ import annotations
 
@@ -152,3 +152,25 @@ GIVEN_FEMALE = (
     "晓燕",
 )
 TITLES = (("教授", "professor"), ("副教授", "associate professor"), ("讲师", "lecturer"))
+
+ATTENDANCE = (("出勤", "present"), ("缺勤", "absent"), ("迟到", "late"), ("请假", "leave"))
+SCHOLARSHIPS = (
+    ("国家奖学金", "National Scholarship", 10_000),
+    ("国家励志奖学金", "National Encouragement Scholarship", 6_000),
+    ("一等学业奖学金", "First-Class Academic Scholarship", 3_000),
+    ("二等学业奖学金", "Second-Class Academic Scholarship", 2_000),
+    ("三等学业奖学金", "Third-Class Academic Scholarship", 1_000),
+    ("科研创新奖学金", "Research and Innovation Scholarship", 4_000),
+    ("社会实践奖学金", "Social Practice Scholarship", 1_500),
+    ("文体活动奖学金", "Arts and Sports Scholarship", 1_500),
+)
+"""Names, and yuan for one award."""
+DORMITORIES = (
+    ("梅园", "Plum Hall", "女"),
+    ("兰园", "Orchid Hall", "女"),
+    ("荷园", "Lotus Hall", "女"),
+    ("松园", "Pine Hall", "男"),
+    ("竹园", "Bamboo Hall", "男"),
+    ("柏园", "Cypress Hall", "男"),
+)
+"""Names, and who lives there."""

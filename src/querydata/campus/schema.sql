@@ -75,6 +75,54 @@ CREATE TABLE grade (
     UNIQUE (enrolment_id, attempt)
 );
 
+CREATE TABLE attendance (
+    id INTEGER PRIMARY KEY,
+    enrolment_id INTEGER NOT NULL REFERENCES enrolment (id),
+    session INTEGER NOT NULL CHECK (session > 0),
+    status_zh TEXT NOT NULL CHECK (status_zh IN ('出勤', '缺勤', '迟到', '请假')),
+    status_en TEXT NOT NULL CHECK (status_en IN ('present', 'absent', 'late', 'leave')),
+    UNIQUE (enrolment_id, session)
+);
+
+CREATE TABLE scholarship (
+    id INTEGER PRIMARY KEY,
+    name_zh TEXT NOT NULL,
+    name_en TEXT NOT NULL,
+    amount INTEGER NOT NULL
+);
+
+CREATE TABLE award (
+    id INTEGER PRIMARY KEY,
+    student_id INTEGER NOT NULL REFERENCES student (id),
+    scholarship_id INTEGER NOT NULL REFERENCES scholarship (id),
+    year INTEGER NOT NULL,
+    UNIQUE (student_id, scholarship_id, year)
+);
+
+CREATE TABLE dormitory (
+    id INTEGER PRIMARY KEY,
+    name_zh TEXT NOT NULL,
+    name_en TEXT NOT NULL,
+    gender TEXT NOT NULL CHECK (gender IN ('男', '女'))
+);
+
+CREATE TABLE room (
+    id INTEGER PRIMARY KEY,
+    dormitory_id INTEGER NOT NULL REFERENCES dormitory (id),
+    number TEXT NOT NULL,
+    floor INTEGER NOT NULL,
+    beds INTEGER NOT NULL CHECK (beds > 0),
+    UNIQUE (dormitory_id, number)
+);
+
+CREATE TABLE residence (
+    id INTEGER PRIMARY KEY,
+    student_id INTEGER NOT NULL UNIQUE REFERENCES student (id),
+    room_id INTEGER NOT NULL REFERENCES room (id),
+    bed INTEGER NOT NULL CHECK (bed > 0),
+    UNIQUE (room_id, bed)
+);
+
 CREATE INDEX major_department ON major (department_id);
 
 CREATE INDEX class_major ON class (major_id);
@@ -94,3 +142,5 @@ CREATE INDEX offering_term ON offering (term_id);
 CREATE INDEX offering_teacher ON offering (teacher_id);
 
 CREATE INDEX enrolment_offering ON enrolment (offering_id);
+
+CREATE INDEX award_scholarship ON award (scholarship_id);
