@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from oneturn import Message
+from querydata.access import Access
+from querydata.assembly import access_of
 from querydata.campus import TABLES, build
 from querydata.chain import Answer, ChainFailed, Source, answer
 from querydata.execute import Database, Table
@@ -21,10 +24,13 @@ from querydata.handler import Ask
 from querydata.model import Model, Proposal, Request
 from querydata.model.embedded import EmbeddedModel
 from querydata.parser import Values
+from querydata.settings import Settings
 
 from .scripted_openai import Fault, Reply, ScriptedOpenAI, declined, faulty, raw, said
 from .test_model import scripted
 
+ACCESS = access_of(Settings())
+ADMIN = {"role": "admin"}
 COUNT = "SELECT count(*) AS students FROM student"
 BY_YEAR = (
     "SELECT enrolled_year AS year, count(*) AS students FROM student GROUP BY enrolled_year ORDER BY enrolled_year"
@@ -93,14 +99,21 @@ def source(tmp_path: Path) -> Iterator[Source]:
             [(n, f"N{n}", f"S{n}", 2024 + n % 3) for n in range(1, 7)],
         )
     database = Database(path, statement_timeout=30, max_rows=100, tables=TABLES)
-    yield Source(database=database, tables=TABLES, max_rows=100)
+    yield Source(database=database, tables=TABLES, max_rows=100, access=ACCESS)
     database.close()
 
 
 async def ask(
-    question: str, *, source: Source, model: Model, trace: Recorder | None = None, history: Sequence[Message[Ask]] = ()
+    question: str,
+    *,
+    source: Source,
+    model: Model,
+    trace: Recorder | None = None,
+    history: Sequence[Message[Ask]] = (),
+    claims: Mapping[str, str] = ADMIN,
 ) -> Answer:
-    return await answer(question, history=history, trace=trace or Recorder(), source=source, model=model)
+    trace = trace or Recorder()
+    return await answer(question, history=history, trace=trace, source=source, model=model, claims=claims)
 
 
 def last_message(endpoint: ScriptedOpenAI, call: int) -> str:
@@ -161,7 +174,7 @@ async def test_a_follow_up_is_told_the_answered_turns_in_order_and_no_others(sou
 
 
 async def test_a_table_too_big_for_an_event_is_cut_and_says_so(source: Source) -> None:
-    wide = Source(database=_Wide(), tables=TABLES, max_rows=100)  # type: ignore[arg-type]
+    wide = Source(database=_Wide(), tables=TABLES, max_rows=100, access=ACCESS)  # type: ignore[arg-type]
     trace = Recorder()
     async with scripted(said(COUNT)) as (_, model):
         given = await ask("students", source=wide, model=model, trace=trace)
@@ -253,7 +266,12 @@ async def test_a_statement_timeout_is_named(source: Source, tmp_path: Path) -> N
     trace = Recorder()
     async with scripted(*[said(ENDLESS)] * 3) as (_, model):
         with pytest.raises(ChainFailed) as failed:
-            await ask("students", source=Source(database=slow, tables=TABLES, max_rows=10), model=model, trace=trace)
+            await ask(
+                "students",
+                source=Source(database=slow, tables=TABLES, max_rows=10, access=ACCESS),
+                model=model,
+                trace=trace,
+            )
     slow.close()
     assert ("run", "failed", 3) in trace.steps()
     assert failed.value.code == "statement-timeout"
@@ -358,7 +376,7 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def embedded(campus: Path) -> Iterator[tuple[Source, EmbeddedModel]]:
     database = Database(campus, statement_timeout=30, max_rows=500, tables=TABLES)
-    yield Source(database=database, tables=TABLES, max_rows=500), EmbeddedModel(Values.load(campus))
+    yield Source(database=database, tables=TABLES, max_rows=500, access=ACCESS), EmbeddedModel(Values.load(campus))
     database.close()
 
 
@@ -389,7 +407,87 @@ async def test_a_result_that_just_fits_is_not_called_cut(embedded: tuple[Source,
     _, model = embedded
     for max_rows, cut in ((8, False), (7, True)):
         database = Database(campus, statement_timeout=30, max_rows=max_rows)
-        source = Source(database=database, tables=TABLES, max_rows=max_rows)
+        source = Source(database=database, tables=TABLES, max_rows=max_rows, access=ACCESS)
         given = await ask("How many students are there by department?", source=source, model=model)
         database.close()
         assert (len(given.rows), given.truncated) == (max_rows, cut)
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.case("D10")
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("How many students?", "Only your department's students are counted."),
+        ("有多少学生", "只统计了本院系的学生。"),
+    ],
+)
+async def test_an_asker_is_answered_from_the_rows_of_the_role_and_told_so(
+    source: Source, question: str, note: str
+) -> None:
+    for department, students in (("1", 6), ("2", 0)):
+        trace = Recorder()
+        async with scripted(said(COUNT)) as (_, model):
+            claims = {"role": "dean", "department_id": department}
+            given = await ask(question, source=source, model=model, trace=trace, claims=claims)
+        assert given.rows == [[students]]
+        assert given.text == trace.said
+        assert given.text.endswith(note)
+        assert (given.asked, given.sql != given.asked) == (f"{COUNT.replace('count', 'COUNT')} LIMIT 101", True)
+
+
+@pytest.mark.case("D8", "D10")
+async def test_a_follow_up_shows_the_model_what_it_wrote_and_not_the_filter(source: Source) -> None:
+    claims = {"role": "dean", "department_id": "1"}
+    async with scripted(said(COUNT), said(COUNT)) as (endpoint, model):
+        given = await ask("students", source=source, model=model, claims=claims)
+        before = Message(turn="t", payload=Ask(text="students"), answer=given.model_dump_json().encode())
+        await ask("and now?", source=source, model=model, claims=claims, history=[before])
+    shown = json.dumps(endpoint.requests[1]["messages"])
+    assert "COUNT(*) AS students FROM student" in shown
+    assert "permitted_" not in shown
+
+
+@pytest.mark.parametrize(
+    ("claims", "question", "text"),
+    [
+        ({}, "students", "It is not registered what your account may ask about"),
+        ({"role": "dean"}, "学生", "你的账号没有登记可以查询的范围"),
+        ({"role": "rector", "department_id": "1"}, "学生", "你的账号没有登记可以查询的范围"),
+    ],
+)
+async def test_without_a_role_and_its_claim_neither_model_nor_data_is_asked(
+    source: Source, claims: dict[str, str], question: str, text: str
+) -> None:
+    trace = Recorder()
+    async with scripted() as (endpoint, model):
+        given = await ask(question, source=source, model=model, trace=trace, claims=claims)
+    assert given.refused
+    assert given.text.startswith(text)
+    assert (endpoint.requests, trace.events, trace.said) == ([], [], given.text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What are the names?", "Your account may not ask about this: name."),
+        ("姓名是什么", "你的账号无权查询这项内容：name。"),
+    ],
+)
+async def test_what_the_role_may_not_see_is_neither_shown_to_the_model_nor_answered(
+    source: Source, question: str, text: str
+) -> None:
+    declaration = files("querydata").joinpath("access.toml").read_text(encoding="utf8")
+    declaration += '\n[table.student.reserved]\nname = ["admin"]\n'
+    access = Access.parse(declaration, schema=TABLES, roles=["admin", "dean", "student"])
+    trace = Recorder()
+    async with scripted(said("SELECT s.name AS id FROM student AS s")) as (endpoint, model):
+        claims = {"role": "dean", "department_id": "1"}
+        given = await ask(question, source=replace(source, access=access), model=model, trace=trace, claims=claims)
+    assert (given.refused, given.text, given.rows, given.sql) == (True, text, [], "")
+    assert len(endpoint.requests) == 1
+    assert "student(id, number, gender" in endpoint.requests[0]["messages"][0]["content"]
+    assert trace.steps()[-1] == ("guard", "failed", 1)
+    assert trace.failed()[0]["reason"] == "This account may not ask 'name'."
