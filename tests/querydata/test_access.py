@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from querydata.__main__ import main
 from querydata.access import Access, AccessInvalid
 from querydata.assembly import access_of
+from querydata.campus import TABLES
 from querydata.settings import Settings
 
 SCHEMA = {
@@ -107,6 +109,16 @@ def test_what_is_not_declared_may_not_be_asked() -> None:
 def test_the_declaration_of_the_demo_campus_fits_it() -> None:
     access = access_of(Settings())
     assert [access.claim(role) for role in ROLES] == ["", "department_id", "student_id"]
+
+
+def test_the_declaration_of_the_how_to_page_can_be_used() -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/who-may-ask-what.md"
+    (block,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf8"), re.DOTALL | re.MULTILINE)
+    schema = {**TABLES, "student": (*TABLES["student"], "phone")}
+    permit = Access.parse(block, schema=schema, roles=ROLES).permit({"role": "dean", "department_id": "3"})
+    assert permit is not None
+    assert permit.tables == {"department": TABLES["department"], "student": TABLES["student"]}
+    assert permit.note(["student"], "en") == "Only your department's students are counted."
 
 
 def test_the_service_does_not_start_with_a_declaration_that_does_not_fit(

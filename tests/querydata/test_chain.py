@@ -6,8 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from oneturn import Message
-from querydata.access import Access
 from querydata.assembly import access_of
 from querydata.campus import TABLES, build
 from querydata.chain import Answer, ChainFailed, Source, answer
@@ -85,10 +83,9 @@ class Recorder:
         return {data["name"]: data["value"] for kind, data in self.events if kind == "data"}
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[Source]:
-    """A campus of six students."""
-    path = tmp_path / "campus.db"
+@contextmanager
+def campus_of_six(path: Path) -> Iterator[Source]:
+    """A campus of six students, in department 1."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(files("querydata.campus").joinpath("schema.sql").read_text(encoding="utf8"))
         connection.execute("INSERT INTO department VALUES (1, '数学学院', 'Mathematics')")
@@ -101,6 +98,12 @@ def source(tmp_path: Path) -> Iterator[Source]:
     database = Database(path, statement_timeout=30, max_rows=100, tables=TABLES)
     yield Source(database=database, tables=TABLES, max_rows=100, access=ACCESS)
     database.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    with campus_of_six(tmp_path / "campus.db") as source:
+        yield source
 
 
 async def ask(
@@ -411,83 +414,3 @@ async def test_a_result_that_just_fits_is_not_called_cut(embedded: tuple[Source,
         given = await ask("How many students are there by department?", source=source, model=model)
         database.close()
         assert (len(given.rows), given.truncated) == (max_rows, cut)
-
-
-# -- who asks ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.case("D10")
-@pytest.mark.parametrize(
-    ("question", "note"),
-    [
-        ("How many students?", "Only your department's students are counted."),
-        ("有多少学生", "只统计了本院系的学生。"),
-    ],
-)
-async def test_an_asker_is_answered_from_the_rows_of_the_role_and_told_so(
-    source: Source, question: str, note: str
-) -> None:
-    for department, students in (("1", 6), ("2", 0)):
-        trace = Recorder()
-        async with scripted(said(COUNT)) as (_, model):
-            claims = {"role": "dean", "department_id": department}
-            given = await ask(question, source=source, model=model, trace=trace, claims=claims)
-        assert given.rows == [[students]]
-        assert given.text == trace.said
-        assert given.text.endswith(note)
-        assert (given.asked, given.sql != given.asked) == (f"{COUNT.replace('count', 'COUNT')} LIMIT 101", True)
-
-
-@pytest.mark.case("D8", "D10")
-async def test_a_follow_up_shows_the_model_what_it_wrote_and_not_the_filter(source: Source) -> None:
-    claims = {"role": "dean", "department_id": "1"}
-    async with scripted(said(COUNT), said(COUNT)) as (endpoint, model):
-        given = await ask("students", source=source, model=model, claims=claims)
-        before = Message(turn="t", payload=Ask(text="students"), answer=given.model_dump_json().encode())
-        await ask("and now?", source=source, model=model, claims=claims, history=[before])
-    shown = json.dumps(endpoint.requests[1]["messages"])
-    assert "COUNT(*) AS students FROM student" in shown
-    assert "permitted_" not in shown
-
-
-@pytest.mark.parametrize(
-    ("claims", "question", "text"),
-    [
-        ({}, "students", "It is not registered what your account may ask about"),
-        ({"role": "dean"}, "学生", "你的账号没有登记可以查询的范围"),
-        ({"role": "rector", "department_id": "1"}, "学生", "你的账号没有登记可以查询的范围"),
-    ],
-)
-async def test_without_a_role_and_its_claim_neither_model_nor_data_is_asked(
-    source: Source, claims: dict[str, str], question: str, text: str
-) -> None:
-    trace = Recorder()
-    async with scripted() as (endpoint, model):
-        given = await ask(question, source=source, model=model, trace=trace, claims=claims)
-    assert given.refused
-    assert given.text.startswith(text)
-    assert (endpoint.requests, trace.events, trace.said) == ([], [], given.text)
-
-
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("What are the names?", "Your account may not ask about this: name."),
-        ("姓名是什么", "你的账号无权查询这项内容：name。"),
-    ],
-)
-async def test_what_the_role_may_not_see_is_neither_shown_to_the_model_nor_answered(
-    source: Source, question: str, text: str
-) -> None:
-    declaration = files("querydata").joinpath("access.toml").read_text(encoding="utf8")
-    declaration += '\n[table.student.reserved]\nname = ["admin"]\n'
-    access = Access.parse(declaration, schema=TABLES, roles=["admin", "dean", "student"])
-    trace = Recorder()
-    async with scripted(said("SELECT s.name AS id FROM student AS s")) as (endpoint, model):
-        claims = {"role": "dean", "department_id": "1"}
-        given = await ask(question, source=replace(source, access=access), model=model, trace=trace, claims=claims)
-    assert (given.refused, given.text, given.rows, given.sql) == (True, text, [], "")
-    assert len(endpoint.requests) == 1
-    assert "student(id, number, gender" in endpoint.requests[0]["messages"][0]["content"]
-    assert trace.steps()[-1] == ("guard", "failed", 1)
-    assert trace.failed()[0]["reason"] == "This account may not ask 'name'."
