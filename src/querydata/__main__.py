@@ -18,9 +18,10 @@ import uvicorn
 
 from oneturn import Gate
 from querydata import campus
+from querydata.access import AccessInvalid
 from querydata.accounts import DEMO_ACCOUNTS, Accounts, Role
 from querydata.app import create_app
-from querydata.assembly import OPENAI, campus_file, campus_source, model_of
+from querydata.assembly import OPENAI, access_of, campus_file, campus_source, model_of
 from querydata.database import Database
 from querydata.settings import Settings
 
@@ -68,8 +69,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     account = commands.add_parser("account", help="create an account, or change its password", parents=[data])
     account.add_argument("name")
     account.add_argument("--role", choices=get_args(Role), required=True)
+    account.add_argument(
+        "--claim",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="whose rows the account may ask about: department_id=3 for a dean, student_id=7 for a student",
+    )
     given = parser.parse_args(arguments)
-    return _serve(given) if given.command == "serve" else _account(given)
+    try:
+        return _serve(given) if given.command == "serve" else _account(given)
+    except AccessInvalid as error:
+        _say(str(error))
+        return 1
 
 
 def _serve(given: argparse.Namespace) -> int:
@@ -77,6 +89,7 @@ def _serve(given: argparse.Namespace) -> int:
     settings = _settings(given)
     demo = settings.demo and _loopback(given.host) if given.demo is None else given.demo
     settings = settings.model_copy(update={"demo": demo})
+    access_of(settings)  # a mistake in it is told before anything is built
     _say(f"QueryData: data in {settings.data_dir.resolve()}")
     if demo and not _loopback(given.host):
         _say("  warning: the demo accounts' passwords are public, and this address may be reached by others")
@@ -105,16 +118,22 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def _account(given: argparse.Namespace) -> int:
+    settings = _settings(given)
+    claims = {name: value for name, _, value in (claim.partition("=") for claim in given.claim)}
+    needed = access_of(settings).claim(given.role)
+    if {name for name, value in claims.items() if value} != ({needed} if needed else set()):
+        wanted = f"exactly --claim {needed}=…" if needed else "no claim"
+        _say(f"A {given.role} needs {wanted}; nothing was changed.")
+        return 1
     # Never an argument: arguments are seen in the list of processes and kept in a shell's history.
     password = getpass.getpass(f"Password for {given.name}: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
     if not password:
         _say("An empty password is none; nothing was changed.")
         return 1
-    settings = _settings(given)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     database = Database(settings.data_dir / "querydata.db")
     database.prepare()
-    Accounts(database).put(given.name, role=given.role, password=password)
+    Accounts(database).put(given.name, role=given.role, password=password, claims=claims)
     _say(f"{given.name} may sign in as {given.role}.")
     return 0
 

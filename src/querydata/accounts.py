@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
 from argon2 import PasswordHasher
@@ -32,6 +33,8 @@ class Account:
 
     name: str
     role: Role
+    claims: Mapping[str, str] = field(default_factory=dict)
+    """Whose rows the role sees: a department's id, a student's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +44,13 @@ class DemoAccount:
     name: str
     role: Role
     password: str
+    claims: Mapping[str, str] = field(default_factory=dict)
 
 
 DEMO_ACCOUNTS: Final[Sequence[DemoAccount]] = (
     DemoAccount(name="admin", role="admin", password="admin-demo"),  # noqa: S106
-    DemoAccount(name="dean", role="dean", password="dean-demo"),  # noqa: S106
-    DemoAccount(name="student", role="student", password="student-demo"),  # noqa: S106
+    DemoAccount(name="dean", role="dean", password="dean-demo", claims={"department_id": "1"}),  # noqa: S106
+    DemoAccount(name="student", role="student", password="student-demo", claims={"student_id": "7"}),  # noqa: S106
 )
 
 
@@ -66,8 +70,8 @@ class Accounts:
         # Compared with when there is no such account, so that the time of an answer does not tell which names exist.
         self._nobody = self._hasher.hash(secrets.token_urlsafe())
 
-    def put(self, name: str, *, role: Role, password: str) -> None:
-        """Create an account, or change its role and password."""
+    def put(self, name: str, *, role: Role, password: str, claims: Mapping[str, str] | None = None) -> None:
+        """Create an account, or change its role, password and claims."""
         hashed = self._hasher.hash(password)
         with self._database.begin() as connection:
             connection.execute(
@@ -75,14 +79,19 @@ class Accounts:
                 " ON CONFLICT (name) DO UPDATE SET role = excluded.role, password_hash = excluded.password_hash",
                 (name, role, hashed),
             )
+            _write_claims(connection, name, claims or {})
 
     def seed_demo(self) -> None:
-        """Create the demo accounts that are not there."""
+        """Create the demo accounts that are not there, and give those of an older version their claims."""
         with self._database.read() as connection:
             known = {name for (name,) in connection.execute("SELECT name FROM accounts")}
+            complete = {name for (name,) in connection.execute("SELECT DISTINCT account FROM account_claims")}
         for account in DEMO_ACCOUNTS:
             if account.name not in known:
-                self.put(account.name, role=account.role, password=account.password)
+                self.put(account.name, role=account.role, password=account.password, claims=account.claims)
+            elif account.claims and account.name not in complete and self._matches(account.name, account.password):
+                with self._database.begin() as connection:
+                    _write_claims(connection, account.name, account.claims)
 
     def drop_demo(self) -> None:
         """Remove the demo accounts that still have the password everybody knows."""
@@ -120,7 +129,12 @@ class Accounts:
                 f" WHERE token_hash = ? AND expires > {NOW}",
                 (_hash(token),),
             ).fetchone()
-        return None if row is None else Account(name=row[0], role=cast("Role", row[1]))
+            if row is None:
+                return None
+            claims = connection.execute(
+                "SELECT name, value FROM account_claims WHERE account = ?", (row[0],)
+            ).fetchall()
+        return Account(name=row[0], role=cast("Role", row[1]), claims=dict(claims))
 
     def _reserve_attempt(self, name: str, *, address: str) -> TooManyAttempts | None:
         # Counted before the password is looked at: parallel guesses cannot all pass a check that comes first.
@@ -143,6 +157,12 @@ class Accounts:
             return self._hasher.verify(self._nobody if row is None else row[0], password) and row is not None
         except (VerificationError, InvalidHashError):
             return False
+
+
+def _write_claims(connection: sqlite3.Connection, account: str, claims: Mapping[str, str]) -> None:
+    connection.execute("DELETE FROM account_claims WHERE account = ?", (account,))
+    rows = [(account, name, value) for name, value in claims.items()]
+    connection.executemany("INSERT INTO account_claims (account, name, value) VALUES (?, ?, ?)", rows)
 
 
 def _hash(token: str) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from querydata import campus
+from querydata.access import Access, AccessInvalid
+from querydata.accounts import Role
 from querydata.chain import Source
 from querydata.execute import Database
 from querydata.model import Model
@@ -28,12 +30,24 @@ def campus_file(settings: Settings) -> Path:
     return settings.data_dir / f"campus-{digest.hexdigest()[:12]}.db"
 
 
+def access_of(settings: Settings) -> Access:
+    """Who may ask what of the campus; raises AccessInvalid."""
+    path = settings.access_file
+    try:
+        declaration = files("querydata").joinpath("access.toml") if path is None else path
+        text = declaration.read_text(encoding="utf8")
+    except (OSError, UnicodeError) as error:
+        raise AccessInvalid(f"{path} cannot be read: {error}") from error
+    return Access.parse(text, schema=campus.TABLES, roles=get_args(Role), name=str(path or "access.toml"))
+
+
 def campus_source(settings: Settings, path: Path) -> Source:
-    """The campus database at `path`, as the chain asks it."""
+    """The campus database at `path`, as the chain asks it; raises AccessInvalid."""
+    access = access_of(settings)
     database = Database(
         path, statement_timeout=settings.statement_timeout, max_rows=settings.max_rows, tables=campus.TABLES
     )
-    return Source(database=database, tables=campus.TABLES, max_rows=settings.max_rows)
+    return Source(database=database, tables=campus.TABLES, max_rows=settings.max_rows, access=access)
 
 
 def model_of(settings: Settings, path: Path) -> Model:

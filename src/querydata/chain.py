@@ -10,9 +10,10 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel
 
 from querydata import wording
+from querydata.access import Access, Permit
 from querydata.chart import Chart, chart_of
 from querydata.execute import Database, QueryFailed, Table
-from querydata.guard import Rejected, guard
+from querydata.guard import Guarded, Rejected, guard
 from querydata.model.port import (
     CORRECTABLE,
     TRANSPORT,
@@ -89,6 +90,8 @@ class Answer(BaseModel):
     text: str
     reading: str = ""
     sql: str = ""
+    asked: str = ""
+    """The SQL before it was restricted to what the asker may read; empty if it was not."""
     columns: list[str] = []
     rows: list[list[Any]] = []
     chart: Chart | None = None
@@ -113,6 +116,16 @@ class Source:
     database: Database
     tables: Mapping[str, tuple[str, ...]]
     max_rows: int
+    access: Access
+    """Who may ask what of it."""
+
+
+class _Withheld(Exception):
+    """The proposed SQL asks for what this asker may not see: no repair makes that right."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _NotServed(Exception):
@@ -124,27 +137,43 @@ class _NotServed(Exception):
         self.kind = kind
 
 
-async def answer(question: str, *, history: Sequence[Said], trace: Trace, source: Source, model: Model) -> Answer:
-    """Answer `question`, telling `trace` each step as it happens.
+async def answer(
+    question: str,
+    *,
+    history: Sequence[Said],
+    trace: Trace,
+    source: Source,
+    model: Model,
+    claims: Mapping[str, str],
+) -> Answer:
+    """Answer `question` of an asker with these `claims` (a role, whose rows), telling `trace` each step as it happens.
 
-    A question that the model declines is answered with `refused`. What cannot be answered after the repairs raises
+    A question that the model declines, or whose asker may not see what it asks for, is answered with `refused`. What cannot be answered after the repairs raises
     `ChainFailed`. `trace.check()` may end the work between any two steps, and while the model is replying.
     """
-    return await _Chain(trace, source=source, model=model).answer(question, exchanges=tuple(_exchanges(history)))
+    permit = source.access.permit(claims)
+    if permit is None:
+        language = language_of(question)
+        text = wording.reason("not-registered", language=language)
+        trace.text(text)
+        return Answer(text=text, language=language, refused=True)
+    chain = _Chain(trace, source=source, model=model, permit=permit)
+    return await chain.answer(question, exchanges=tuple(_exchanges(history)))
 
 
 class _Chain:
     """One question on its way."""
 
-    def __init__(self, trace: Trace, *, source: Source, model: Model) -> None:
+    def __init__(self, trace: Trace, *, source: Source, model: Model, permit: Permit) -> None:
         self._trace = trace
         self._source = source
         self._model = model
+        self._permit = permit
         self._attempt = 1
 
     async def answer(self, question: str, *, exchanges: tuple[Exchange, ...]) -> Answer:
         self._begin("retrieve")
-        found = retrieve(question, tables=self._source.tables, earlier=[each.question for each in exchanges[-1:]])
+        found = retrieve(question, tables=self._permit.tables, earlier=[each.question for each in exchanges[-1:]])
         self._end("retrieve", tables=list(found.tables), terms=list(found.terms))
         request = Request(question=question, tables=found.schema, knowledge=found.knowledge, history=exchanges)
         transport = 0
@@ -166,10 +195,16 @@ class _Chain:
             self._trace.text(proposal.message)
             return Answer(text=proposal.message, language=proposal.language, refused=True)
         self._data("reading", proposal.reading)
-        sql = self._guarded(proposal)
-        self._data("sql", sql)
-        table = await self._run(sql)
-        return self._worded(table, sql=sql, proposal=proposal)
+        try:
+            guarded = self._guarded(proposal)
+        except _Withheld as withheld:
+            name = self._permit.called(withheld.name, proposal.language)
+            text = wording.reason("not-permitted", language=proposal.language, detail=name)
+            self._trace.text(text)
+            return Answer(text=text, reading=proposal.reading, language=proposal.language, refused=True)
+        self._data("sql", guarded.sql)
+        table = await self._run(guarded.sql)
+        return self._worded(table, guarded=guarded, proposal=proposal)
 
     async def _ask(self, request: Request) -> Proposal | Declined:
         self._begin("model")
@@ -183,14 +218,19 @@ class _Chain:
             self._end("model", reading=reply.reading)
         return reply
 
-    def _guarded(self, proposal: Proposal) -> str:
+    def _guarded(self, proposal: Proposal) -> Guarded:
         self._begin("guard")
         # One row more than is shown: so the database can tell a result that was cut from one that just fits.
-        verdict = guard(proposal.sql, tables=self._source.tables, max_rows=self._source.max_rows + 1)
+        verdict = guard(
+            proposal.sql, tables=self._source.tables, max_rows=self._source.max_rows + 1, permit=self._permit
+        )
         if isinstance(verdict, Rejected):
-            raise self._not_served("guard", sql=proposal.sql, message=verdict.reason, code=verdict.code, kind="guard")
-        self._end("guard")
-        return verdict.sql
+            failed = self._not_served(
+                "guard", sql=proposal.sql, message=verdict.reason, code=verdict.code, kind="guard"
+            )
+            raise _Withheld(verdict.name) if verdict.code == "not-permitted" else failed
+        self._end("guard", **({"restricted": list(verdict.restricted)} if verdict.restricted else {}))
+        return verdict
 
     async def _run(self, sql: str) -> Table:
         self._begin("run")
@@ -203,7 +243,7 @@ class _Chain:
         self._end("run", rows=len(table.rows), truncated=table.truncated)
         return table
 
-    def _worded(self, table: Table, *, sql: str, proposal: Proposal) -> Answer:
+    def _worded(self, table: Table, *, guarded: Guarded, proposal: Proposal) -> Answer:
         self._begin("word")
         columns = list(table.columns)
         rows, cut = _fitting(table.rows)
@@ -214,12 +254,15 @@ class _Chain:
         if chart is not None:
             self._data("chart", chart)
         text = wording.answer_text(columns, rows, chart=chart, truncated=truncated, language=proposal.language)
+        if note := self._permit.note(guarded.restricted, proposal.language):
+            text += note if proposal.language == "zh" else f" {note}"
         self._trace.text(text)
         self._end("word")
         return Answer(
             text=text,
             reading=proposal.reading,
-            sql=sql,
+            sql=guarded.sql,
+            asked=guarded.asked,
             columns=columns,
             rows=rows,
             chart=chart,
@@ -270,7 +313,8 @@ def _exchanges(history: Sequence[Said]) -> Iterator[Exchange]:
         except ValueError:  # an answer of an older version
             continue
         if not given.refused and given.sql:
-            yield Exchange(question=said.payload.text, reading=given.reading, sql=given.sql)
+            # The model is shown what it wrote: the filter is not its to repeat.
+            yield Exchange(question=said.payload.text, reading=given.reading, sql=given.asked or given.sql)
 
 
 def _fitting(rows: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], bool]:

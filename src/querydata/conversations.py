@@ -65,7 +65,7 @@ def principal(conversation_id: str, request: Request, account: CurrentAccount) -
         if _row(connection, conversation_id, owner=account.name) is None:
             # In this form the library's routes answer it exactly as they answer a turn that does not exist.
             raise HTTPException(404)
-    return Principal(tenant=TENANT, subject=account.name, claims={"role": account.role})
+    return Principal(tenant=TENANT, subject=account.name, claims={**account.claims, "role": account.role})
 
 
 def _row(connection: sqlite3.Connection, identity: str, *, owner: str) -> dict[str, object] | None:

@@ -64,7 +64,7 @@ class Database:
         self._path = path
         self._timeout = statement_timeout
         self._max_rows = max_rows
-        self._authorize = _authorizer(tables)
+        self._tables = tables
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="querydata-sql")
         self._change = threading.Lock()
         self._running: set[_Statement] = set()
@@ -110,7 +110,7 @@ class Database:
                 connection.execute("PRAGMA query_only = ON")
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
                 connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-                connection.set_authorizer(self._authorize)
+                connection.set_authorizer(_authorizer(self._tables, there=_named(connection)))
                 # SQLite forgets an interrupt that arrives before the statement's first step: look at the flag as well.
                 connection.set_progress_handler(lambda: statement.interrupted or time.monotonic() >= end, _STEPS)
                 statement.begin(connection)
@@ -185,7 +185,13 @@ class _Statement:
             self._job.cancel()
 
 
-def _authorizer(tables: Mapping[str, Sequence[str]] | None) -> Callable[..., int]:
+def _named(connection: sqlite3.Connection) -> frozenset[str]:
+    """What a name in FROM can mean without a WITH: tables, views, and modules that are tables by themselves."""
+    found = connection.execute("SELECT name FROM sqlite_master UNION SELECT name FROM pragma_module_list")
+    return frozenset(name.lower() for (name,) in found)
+
+
+def _authorizer(tables: Mapping[str, Sequence[str]] | None, *, there: frozenset[str]) -> Callable[..., int]:
     """What SQLite asks about each action while it compiles a statement."""
     allowed = None if tables is None else {table.lower(): frozenset(columns) for table, columns in tables.items()}
 
@@ -194,6 +200,8 @@ def _authorizer(tables: Mapping[str, Sequence[str]] | None) -> Callable[..., int
             table = (first or "").lower()
             if allowed is None:
                 return not table.startswith("sqlite_")
+            if not second and table not in there and not table.startswith(("sqlite_", "pragma_")):
+                return True  # the rows of a WITH are only counted: what it reads itself is asked as well
             # No column: the table's rows are only counted.
             return table in allowed and (not second or second.lower() in allowed[table])
         if action == sqlite3.SQLITE_FUNCTION:

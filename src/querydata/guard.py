@@ -10,6 +10,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from querydata.access import Permit
+from querydata.rows import restrict
+
 MAX_LENGTH = 20_000
 MAX_NODES = 2_000
 
@@ -89,6 +92,10 @@ class Guarded:
     """What may run: regenerated from the tree, so that no comment and no unread character survives."""
 
     sql: str
+    asked: str = ""
+    """The statement before it was restricted to what the asker may read; empty if it was not."""
+    restricted: tuple[str, ...] = ()
+    """The tables of which only permitted rows or columns are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,27 +104,45 @@ class Rejected:
 
     reason: str
     code: str
+    name: str = ""
+    """The table or column that this asker may not ask, with the code `not-permitted`."""
 
 
 class _Refusal(Exception):
-    def __init__(self, code: str, reason: str) -> None:
+    def __init__(self, code: str, reason: str, *, name: str = "") -> None:
         super().__init__(reason)
         self.code = code
         self.reason = reason
+        self.name = name
 
 
-def guard(sql: str, *, tables: Mapping[str, Sequence[str]], max_rows: int) -> Guarded | Rejected:
-    """Let a statement pass, with at most `max_rows` rows, or say why not."""
+def guard(
+    sql: str, *, tables: Mapping[str, Sequence[str]], max_rows: int, permit: Permit | None = None
+) -> Guarded | Rejected:
+    """Let a statement pass, with at most `max_rows` rows, or say why not.
+
+    `tables` is all that may be asked by anybody; with `permit` only what that allows is read, row by row.
+    """
+    seen = tables if permit is None else permit.tables
     try:
         tree = _parse(sql)
         _refuse_constructs(tree)
         _fold_names(tree)
         _refuse_cross_joins(tree)
-        _refuse_tables(tree, tables)
-        _spell_out_stars(tree, tables)
-        _refuse_columns(tree, tables)
-        return Guarded(sql=_limited(tree, max_rows).sql(dialect="sqlite", comments=False))
+        _refuse_shadows(tree, tables)
+        _refuse_tables(tree, seen)
+        _spell_out_stars(tree, seen)
+        _refuse_columns(tree, seen)
+        tree = _limited(tree, max_rows)
+        asked = _text(tree)
+        if permit is None:
+            return Guarded(sql=asked)
+        tree, restricted = restrict(tree, permit)
+        return Guarded(sql=_text(tree), asked=asked, restricted=restricted) if restricted else Guarded(sql=asked)
     except _Refusal as refusal:
+        if permit is not None and refusal.name in permit.withheld:
+            reason = f"This account may not ask {refusal.name!r}."
+            return Rejected(reason=reason, code="not-permitted", name=refusal.name)
         return Rejected(reason=refusal.reason, code=refusal.code)
     except SqlglotError as error:  # from the scopes: two sources of one name, a union of what is no query
         return Rejected(reason=f"The statement could not be read: {str(error).splitlines()[0]}", code="unreadable")
@@ -175,22 +200,34 @@ def _fold_names(tree: exp.Query) -> None:
             name.set("this", name.name.lower())
 
 
-def _refuse_tables(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
-    common = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    if shadowed := common & {name.lower() for name in tables}:
+def _text(tree: exp.Query) -> str:
+    return tree.sql(dialect="sqlite", comments=False)
+
+
+def _refuse_shadows(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
+    # Those that the asker may not read, too: the conditions of the row filter name them.
+    if shadowed := _common(tree) & {name.lower() for name in tables}:
         raise _Refusal("shadowed", f"{min(shadowed)!r} is the name of a table: name the subquery otherwise.")
+
+
+def _common(tree: exp.Query) -> set[str]:
+    return {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+
+
+def _refuse_tables(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
+    common = _common(tree)
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
             raise _Refusal("table", "A function may not be used as a table.")
         if table.args.get("db") or table.args.get("catalog"):
             raise _Refusal("table", "Tables of other databases may not be named.")
         if table.name not in tables and table.name not in common:
-            raise _Refusal("table", f"There is no table {table.name!r} that may be asked.")
+            raise _Refusal("table", f"There is no table {table.name!r} that may be asked.", name=table.name)
     # A common name is one only where its WITH is seen: elsewhere the same name means a real table.
     for scope in traverse_scope(tree):
         for source in _sources(scope).values():
             if isinstance(source, exp.Table) and source.name not in tables:
-                raise _Refusal("table", f"There is no table {source.name!r} that may be asked.")
+                raise _Refusal("table", f"There is no table {source.name!r} that may be asked.", name=source.name)
 
 
 def _spell_out_stars(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> None:
@@ -229,12 +266,25 @@ def _refuse_columns(tree: exp.Query, tables: Mapping[str, Sequence[str]]) -> Non
             if id(column) not in settled and not isinstance(column.this, exp.Star):
                 _refuse_column(column, scope, tables)
             settled.add(id(column))
+        for join in scope.expression.find_all(exp.Join):
+            if join.find_ancestor(exp.Select) is scope.expression:
+                _refuse_using(join, _sources(scope), tables)
     for column in tree.find_all(exp.Column):
         if id(column) not in settled and not isinstance(column.this, exp.Star):
             # sqlglot leaves out what ORDER BY takes from the SELECT itself: nothing else may be left out.
             query = column.find_ancestor(exp.Query)
             if column.table or not isinstance(query, exp.Query) or column.name not in query.named_selects:
-                raise _Refusal("column", f"There is no column {column.name!r} that may be asked.")
+                raise _no_column(column)
+
+
+def _refuse_using(
+    join: exp.Join, sources: Mapping[str, exp.Table | Scope], tables: Mapping[str, Sequence[str]]
+) -> None:
+    # No column of the tree: USING holds bare names.
+    for name in join.args.get("using") or ():
+        source = sources.get(join.alias_or_name)
+        if source is None or name.name.lower() not in _outputs(source, tables):
+            raise _Refusal("column", f"There is no column {name.name!r} that may be asked.", name=name.name.lower())
 
 
 def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequence[str]]) -> None:
@@ -249,11 +299,16 @@ def _refuse_column(column: exp.Column, scope: Scope, tables: Mapping[str, Sequen
         if column.table in sources:
             if name in _outputs(sources[column.table], tables):
                 return
-            raise _Refusal("column", f"{column.table} has no column {column.name!r} that may be asked.")
+            raise _no_column(column, of=column.table)
         if not column.table and any(name in _outputs(source, tables) for source in sources.values()):
             return
         within = within.parent
-    raise _Refusal("column", f"There is no column {column.name!r} that may be asked.")
+    raise _no_column(column)
+
+
+def _no_column(column: exp.Column, *, of: str = "") -> _Refusal:
+    whose = f"{of} has" if of else "There is"
+    return _Refusal("column", f"{whose} no column {column.name!r} that may be asked.", name=column.name.lower())
 
 
 def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:

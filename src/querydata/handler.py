@@ -31,7 +31,14 @@ def ask_handler(gate: Gate, *, source: chain.Source, model: Model) -> AskHandler
     async def ask(turn: Turn[Ask]) -> chain.Answer:
         history = await turn.history(limit=_REMEMBERED)
         try:
-            return await chain.answer(turn.payload.text, history=history, trace=turn, source=source, model=model)
+            return await chain.answer(
+                turn.payload.text,
+                history=history,
+                trace=turn,
+                source=source,
+                model=model,
+                claims=turn.principal.claims,
+            )
         except chain.ChainFailed as error:
             raise TurnFailed(error.message, code=error.code) from error
 

@@ -6,6 +6,14 @@ CREATE TABLE IF NOT EXISTS accounts (
     password_hash TEXT NOT NULL
 ) STRICT;
 
+-- Whose rows an account may ask about: a department's id, a student's.
+CREATE TABLE IF NOT EXISTS account_claims (
+    account TEXT NOT NULL REFERENCES accounts (name) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (account, name)
+) STRICT;
+
 CREATE TABLE IF NOT EXISTS sign_ins (
     token_hash TEXT PRIMARY KEY,
     account TEXT NOT NULL REFERENCES accounts (name) ON DELETE CASCADE,

@@ -25,6 +25,8 @@ class Settings(BaseSettings):
     statement_timeout: float = Field(default=10, gt=0)
     """The most that one SQL statement may take."""
     max_rows: int = Field(default=500, ge=1)
+    access_file: Path | None = None
+    """Who may ask what (TOML); None: the one for the demo campus that ships with the service."""
     demo: bool = True
     """Whether the demo accounts, whose passwords are printed, can sign in."""
 

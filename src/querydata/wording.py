@@ -43,6 +43,8 @@ _REASONS: Mapping[Language, Mapping[str, str]] = {
         "model-refused": "模型服务拒绝了请求，请检查模型设置。",
         "statement-timeout": "查询超时，已停止。请缩小范围后再问。",
         "interrupted": "查询被中断。",
+        "not-registered": "你的账号没有登记可以查询的范围（角色，以及所属院系或本人），请联系管理员。",
+        "not-permitted": "你的账号无权查询这项内容：{detail}。",
         "guard": "生成的 SQL 没有通过安全检查：{detail}",
         "query": "生成的 SQL 执行失败：{detail}",
         "attempts": "（已尝试 {count} 次）",
@@ -58,6 +60,9 @@ _REASONS: Mapping[Language, Mapping[str, str]] = {
         "model-refused": "The model's service refused the request; please check the model settings.",
         "statement-timeout": "The query took too long and was stopped. Please ask about less.",
         "interrupted": "The query was interrupted.",
+        "not-registered": "It is not registered what your account may ask about (a role, and whose data): "
+        "please ask the administrator.",
+        "not-permitted": "Your account may not ask about this: {detail}.",
         "guard": "The SQL did not pass the safety check: {detail}",
         "query": "The SQL could not be run: {detail}",
         "attempts": " ({count} attempts)",
@@ -95,7 +100,7 @@ def answer_text(
 def reason(code: str, *, language: Language, kind: str = "query", detail: str = "", attempts: int = 1) -> str:
     """Why there is no answer, in plain words; `detail` is shown where `code` has no words of its own."""
     texts = _REASONS[language]
-    text = texts[code] if code in texts else texts[kind].format(detail=detail)
+    text = texts[code if code in texts else kind].format(detail=detail)
     return text + (texts["attempts"].format(count=attempts) if attempts > 1 else "")
 
 

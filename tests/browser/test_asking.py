@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest.mark.row("Q1")
 async def test_a_question_is_answered_with_steps_a_table_and_a_chart(page: Page, site: Site) -> None:
-    await sign_in(page, site.url)
+    await sign_in(page, site.url, "admin")
     turn = await ask(page, "查询当前仍有挂科的学生")
     await is_now(turn, "succeeded")
     await expect(turn.locator(".reading")).to_be_visible()
@@ -24,6 +24,14 @@ async def test_a_question_is_answered_with_steps_a_table_and_a_chart(page: Page,
     await turn.locator(".sql summary").click()
     await expect(turn.locator(".sql pre")).to_contain_text("SELECT")
     await expect(page.locator(".conversation[aria-current]")).to_have_text("查询当前仍有挂科的学生")
+
+
+@pytest.mark.case("D10")
+async def test_an_answer_says_that_the_rows_of_others_were_left_out(page: Page, site: Site) -> None:
+    await sign_in(page, site.url)
+    turn = await ask(page, "查询当前仍有挂科的学生")
+    await is_now(turn, "succeeded")
+    await expect(turn.locator(".wording")).to_contain_text("只统计了本院系的")
 
 
 async def test_a_question_outside_what_is_covered_is_refused_in_words(page: Page, site: Site) -> None:

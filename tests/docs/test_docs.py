@@ -87,10 +87,10 @@ def test_a_block_that_says_run_is_a_program(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
-    """A block without a word is run by nobody: it may only be a drawing."""
+    """A block without a word is run by nobody: it may only be a drawing. `toml` is read by the test of its subject."""
     fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf8"), re.MULTILINE)
     assert set(fences[1::2]) <= {""}
-    allowed = {"python", "console", *(("",) if page.parent.name == "explanation" else ())}
+    allowed = {"python", "console", "toml", *(("",) if page.parent.name == "explanation" else ())}
     assert {fence.split(" ")[0] for fence in fences[::2]} <= allowed
 
 

@@ -50,6 +50,10 @@ async def test_the_campus_can_be_asked(source: Source, table: str) -> None:
         "SELECT passport FROM student",
         "SELECT * FROM student",
         "SELECT name FROM sqlite_master",
+        "SELECT count(*) FROM sqlite_master",
+        "SELECT count(*) FROM pragma_table_info('student')",
+        "WITH x AS (SELECT amount FROM salary GROUP BY amount) SELECT count(*) FROM x",
+        "WITH x AS (SELECT count(*) AS n FROM salary) SELECT count(*) FROM x",
     ],
 )
 async def test_what_is_not_of_the_campus_is_refused_by_the_database_itself(source: Source, sql: str) -> None:
@@ -57,3 +61,8 @@ async def test_what_is_not_of_the_campus_is_refused_by_the_database_itself(sourc
     with pytest.raises(QueryFailed, match=r"prohibited|not authorized") as failed:
         await source.database.run(sql)
     assert failed.value.code == "sql-error"
+
+
+async def test_the_rows_of_a_common_table_can_be_counted(source: Source) -> None:
+    sql = "WITH x AS MATERIALIZED (SELECT gender FROM student GROUP BY gender) SELECT count(*) FROM x"
+    assert (await source.database.run(sql)).rows == ((2,),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from oneturn import Message
+from querydata.assembly import access_of
 from querydata.campus import TABLES, build
 from querydata.chain import Answer, ChainFailed, Source, answer
 from querydata.execute import Database, Table
@@ -21,10 +22,13 @@ from querydata.handler import Ask
 from querydata.model import Model, Proposal, Request
 from querydata.model.embedded import EmbeddedModel
 from querydata.parser import Values
+from querydata.settings import Settings
 
 from .scripted_openai import Fault, Reply, ScriptedOpenAI, declined, faulty, raw, said
 from .test_model import scripted
 
+ACCESS = access_of(Settings())
+ADMIN = {"role": "admin"}
 COUNT = "SELECT count(*) AS students FROM student"
 BY_YEAR = (
     "SELECT enrolled_year AS year, count(*) AS students FROM student GROUP BY enrolled_year ORDER BY enrolled_year"
@@ -79,10 +83,9 @@ class Recorder:
         return {data["name"]: data["value"] for kind, data in self.events if kind == "data"}
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[Source]:
-    """A campus of six students."""
-    path = tmp_path / "campus.db"
+@contextmanager
+def campus_of_six(path: Path) -> Iterator[Source]:
+    """A campus of six students, in department 1."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(files("querydata.campus").joinpath("schema.sql").read_text(encoding="utf8"))
         connection.execute("INSERT INTO department VALUES (1, '数学学院', 'Mathematics')")
@@ -93,14 +96,27 @@ def source(tmp_path: Path) -> Iterator[Source]:
             [(n, f"N{n}", f"S{n}", 2024 + n % 3) for n in range(1, 7)],
         )
     database = Database(path, statement_timeout=30, max_rows=100, tables=TABLES)
-    yield Source(database=database, tables=TABLES, max_rows=100)
+    yield Source(database=database, tables=TABLES, max_rows=100, access=ACCESS)
     database.close()
 
 
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    with campus_of_six(tmp_path / "campus.db") as source:
+        yield source
+
+
 async def ask(
-    question: str, *, source: Source, model: Model, trace: Recorder | None = None, history: Sequence[Message[Ask]] = ()
+    question: str,
+    *,
+    source: Source,
+    model: Model,
+    trace: Recorder | None = None,
+    history: Sequence[Message[Ask]] = (),
+    claims: Mapping[str, str] = ADMIN,
 ) -> Answer:
-    return await answer(question, history=history, trace=trace or Recorder(), source=source, model=model)
+    trace = trace or Recorder()
+    return await answer(question, history=history, trace=trace, source=source, model=model, claims=claims)
 
 
 def last_message(endpoint: ScriptedOpenAI, call: int) -> str:
@@ -161,7 +177,7 @@ async def test_a_follow_up_is_told_the_answered_turns_in_order_and_no_others(sou
 
 
 async def test_a_table_too_big_for_an_event_is_cut_and_says_so(source: Source) -> None:
-    wide = Source(database=_Wide(), tables=TABLES, max_rows=100)  # type: ignore[arg-type]
+    wide = Source(database=_Wide(), tables=TABLES, max_rows=100, access=ACCESS)  # type: ignore[arg-type]
     trace = Recorder()
     async with scripted(said(COUNT)) as (_, model):
         given = await ask("students", source=wide, model=model, trace=trace)
@@ -253,7 +269,12 @@ async def test_a_statement_timeout_is_named(source: Source, tmp_path: Path) -> N
     trace = Recorder()
     async with scripted(*[said(ENDLESS)] * 3) as (_, model):
         with pytest.raises(ChainFailed) as failed:
-            await ask("students", source=Source(database=slow, tables=TABLES, max_rows=10), model=model, trace=trace)
+            await ask(
+                "students",
+                source=Source(database=slow, tables=TABLES, max_rows=10, access=ACCESS),
+                model=model,
+                trace=trace,
+            )
     slow.close()
     assert ("run", "failed", 3) in trace.steps()
     assert failed.value.code == "statement-timeout"
@@ -358,7 +379,7 @@ def campus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def embedded(campus: Path) -> Iterator[tuple[Source, EmbeddedModel]]:
     database = Database(campus, statement_timeout=30, max_rows=500, tables=TABLES)
-    yield Source(database=database, tables=TABLES, max_rows=500), EmbeddedModel(Values.load(campus))
+    yield Source(database=database, tables=TABLES, max_rows=500, access=ACCESS), EmbeddedModel(Values.load(campus))
     database.close()
 
 
@@ -389,7 +410,7 @@ async def test_a_result_that_just_fits_is_not_called_cut(embedded: tuple[Source,
     _, model = embedded
     for max_rows, cut in ((8, False), (7, True)):
         database = Database(campus, statement_timeout=30, max_rows=max_rows)
-        source = Source(database=database, tables=TABLES, max_rows=max_rows)
+        source = Source(database=database, tables=TABLES, max_rows=max_rows, access=ACCESS)
         given = await ask("How many students are there by department?", source=source, model=model)
         database.close()
         assert (len(given.rows), given.truncated) == (max_rows, cut)

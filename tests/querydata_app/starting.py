@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from querydata.app import create_app
+from querydata.assembly import access_of
 from querydata.chain import Source
 from querydata.execute import Database
 from querydata.model import Declined, Proposal, Request
@@ -25,4 +26,5 @@ class Silent:
 
 def start(settings: Settings) -> FastAPI:
     database = Database(settings.data_dir / "none.db", statement_timeout=1, max_rows=1)
-    return create_app(settings, source=Source(database=database, tables={}, max_rows=1), model=Silent())
+    source = Source(database=database, tables={}, max_rows=1, access=access_of(settings))
+    return create_app(settings, source=source, model=Silent())

@@ -122,7 +122,44 @@ def test_an_operator_makes_an_account_without_showing_its_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hidden words\n"))
-    assert main(["account", "li", "--role", "student", "--data", str(tmp_path)]) == 0
+    asked = ["account", "li", "--role", "student", "--claim", "student_id=9", "--data", str(tmp_path)]
+    assert main(asked) == 0
     accounts = Accounts(Database(tmp_path / "querydata.db"))
     assert isinstance(accounts.sign_in("li", "hidden words", address="a"), str)
     assert "hidden" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("role", "claims"),
+    [
+        ("student", []),
+        ("student", ["student_id="]),
+        ("student", ["department_id=1"]),
+        ("dean", ["department_id=1", "role=admin"]),
+        ("admin", ["student_id=1"]),
+    ],
+)
+def test_an_account_without_the_claim_of_its_role_is_not_made(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    role: str,
+    claims: list[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("hidden words\n"))
+    given = [part for claim in claims for part in ("--claim", claim)]
+    assert main(["account", "li", "--role", role, *given, "--data", str(tmp_path)]) == 1
+    assert "nothing was changed" in capsys.readouterr().out
+    assert not (tmp_path / "querydata.db").exists()
+
+
+def test_a_demo_account_of_an_older_version_gets_its_claims(settings: Settings) -> None:
+    start(settings)
+    database = Database(settings.data_dir / "querydata.db")
+    with database.begin() as connection:
+        connection.execute("DELETE FROM account_claims")
+    Accounts(database).put("student", role="student", password="my own")
+    start(settings)
+    with database.read() as connection:
+        claims = connection.execute("SELECT account, name, value FROM account_claims").fetchall()
+    assert claims == [("dean", "department_id", "1")]
