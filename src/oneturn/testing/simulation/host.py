@@ -104,14 +104,18 @@ class Host:
         if not self.alive:
             return
         self.alive = self.open = False
-        self.wire.cut = True
-        self._world.loop.resume(*self.lanes)
+        self.cut_off()
         self._hang_up()
-        for threads in self._threads:
-            threads.kill()
         if self.gate.running:
             await self.process.supervisor.close()
             self.process.pool.close()
+
+    def cut_off(self) -> None:
+        """Nothing that it asks is answered any more, and its threads are gone."""
+        self.wire.cut = True
+        self._world.loop.resume(*self.lanes)
+        for threads in self._threads:
+            threads.kill()
 
     async def drain(self) -> list[Left]:
         """As SIGTERM: close the gate, then say what is left of this process."""

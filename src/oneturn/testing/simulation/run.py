@@ -79,6 +79,7 @@ def simulated(
         yield world
     finally:
         failpoint.install(before)
+        world.give_up()
         world.servers.close()
         asyncio.set_event_loop(None)
         loop.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from oneturn.core.ids import SeededIds
@@ -16,7 +17,7 @@ from oneturn.testing.evidence import Belief, Bounds, Evidence, Left, Step
 from oneturn.testing.finals import finals_of, unfinished
 from oneturn.testing.simulation.application import notes
 from oneturn.testing.simulation.host import Host
-from oneturn.testing.simulation.loop import SimulatedLoop
+from oneturn.testing.simulation.loop import SimulatedLoop, Stuck
 from oneturn.testing.simulation.nemesis import Nemesis
 from oneturn.testing.simulation.network import KINDS, Weather
 from oneturn.testing.simulation.servers import Servers
@@ -219,6 +220,17 @@ class World:
         if self.servers.database is not None:
             evidence.fenced = notes(self.servers.database)
         evidence.finals = self.servers.look(finals_of(self.servers.records, self.servers.scopes))
+
+    def give_up(self) -> None:
+        """A run that broke off leaves work under way: end it here, or it ends whenever it is collected, in somebody else's run."""
+        for host in (*self.dead, *self.hosts):
+            host.cut_off()
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            with suppress(Stuck):
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=60))
 
     @property
     def faults(self) -> int:
