@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -202,6 +203,48 @@ def test_an_error_of_a_handler_fails_the_seed() -> None:
 
     failed = failure(two_tabs(broken), broken)
     assert isinstance(failed.__cause__, TurnFailed)
+    assert re.search(r"^    the handler 'broken' raised ZeroDivisionError \(at ", str(failed), re.MULTILINE)
+
+
+def test_what_a_handler_raised_is_told_with_its_place_though_no_client_is_shown_it() -> None:
+    async def mistyped(turn: Turn[Ask]) -> str:
+        return jsn.dumps(turn.payload.text)  # type: ignore[name-defined,no-any-return]  # noqa: F821 - the bug
+
+    def reads(turn: Turn[Ask]) -> str:
+        return str(json.loads(turn.payload.text))
+
+    line = mistyped.__code__.co_firstlineno + 1
+    message = str(failure(two_tabs(mistyped), mistyped))
+    assert f"    the handler 'mistyped' raised NameError: name 'jsn' is not defined (at {__file__}:{line})\n" in message
+
+    line = reads.__code__.co_firstlineno + 1
+    message = str(failure(two_tabs(reads), reads))
+    found = re.search(
+        r"^    the handler 'reads' raised JSONDecodeError: Expecting value.*\(at (.*)\)$", message, re.MULTILINE
+    )
+    assert found
+    assert re.fullmatch(rf".*decoder\.py:\d+, from {re.escape(__file__)}:{line}", found[1]), "where it is, and whose"
+
+
+def test_what_a_handler_says_to_its_client_or_raises_when_it_is_stopped_is_not_told_twice() -> None:
+    async def says(turn: Turn[Ask]) -> str:
+        if turn.payload.text == "stop":
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ValueError("while it was stopped") from None
+        raise TurnFailed("no such tea", code="tea")
+
+    async def asks(h: Harness) -> None:
+        stopped = await h.gate.ask(says, Ask(text="stop"), conversation="c", key="1", principal=h.principal)
+        await stopped.cancel()
+        await stopped.outcome()
+        handle = await h.gate.ask(says, Ask(text="a"), conversation="c", key="2", principal=h.principal)
+        await handle.result()
+
+    message = str(failure(asks, says))
+    assert "the scenario raised TurnFailed: no such tea" in message
+    assert "the handler" not in message
 
 
 def test_a_bug_of_the_library_is_found_by_the_invariants() -> None:

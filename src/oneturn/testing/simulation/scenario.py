@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
-from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped
+from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped, TurnFailed
 from oneturn.core.status import StopReason
 from oneturn.gate import Gate
 from oneturn.runtime.declaration import Declaration, declaration_of
@@ -110,7 +110,9 @@ class Player:
     def __init__(self, world: World, scenario: Scenario, handlers: tuple[Work, ...]) -> None:
         self._world = world
         self._scenario = scenario
-        self._works = {handler: _recorded(handler, world) for handler in handlers}
+        self.raised: dict[str, None] = {}
+        """What handlers raised that no client is shown: a sentence each, in the order in which it first was."""
+        self._works = {handler: _recorded(handler, world, self.raised) for handler in handlers}
         self._declared = [(self._works[handler], declared(handler)) for handler in handlers]
         self._mine: list[asyncio.Task[Any]] = []
         self.did: list[str] = []
@@ -219,25 +221,50 @@ def _victim(error: BaseException) -> bool:
     return isinstance(error, Stopped) and error.reason is not StopReason.CANCELLED
 
 
-def _recorded(function: Work, world: World) -> Work:
-    """The same work, which also writes down how it was entered."""
+def place(error: BaseException, function: Callable[..., Any]) -> str:
+    """Where it was raised; and from where in the function's own file, if that is another."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "nowhere"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    return ", from ".join(dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in (frames[-1], *own[-1:])))
+
+
+def _recorded(function: Work, world: World, raised: dict[str, None]) -> Work:
+    """The same work, which also writes down how it was entered, and what it `raised` that its client is not shown."""
+    name = declared(function).name
 
     def enter(turn: Any) -> None:
         entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
         world.evidence.entries.append(entry)
+
+    def left(turn: Any, error: Exception) -> None:
+        # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
+        if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
+            what = f"{type(error).__qualname__}: {error}".removesuffix(": ")
+            raised[f"the handler {name!r} raised {what} (at {place(error, function)})"] = None
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def on_the_loop(turn: Any) -> Any:
             enter(turn)
-            return await function(turn)
+            try:
+                return await function(turn)
+            except Exception as error:
+                left(turn, error)
+                raise
 
         return on_the_loop
 
     @functools.wraps(function)
     def in_a_thread(turn: Any) -> Any:
         enter(turn)
-        return function(turn)
+        try:
+            return function(turn)
+        except Exception as error:
+            left(turn, error)
+            raise
 
     return in_a_thread

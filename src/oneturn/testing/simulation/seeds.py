@@ -38,6 +38,8 @@ class _Played:
     run: Run
     error: BaseException | None
     cut: BaseException | None
+    handlers: tuple[str, ...]
+    """What handlers raised, a sentence each."""
 
     @property
     def signs(self) -> set[str]:
@@ -50,7 +52,7 @@ class _Played:
         """What failed, a line each."""
         violations = [f"{violation.invariant}: {violation.what}" for violation in self.run.violations]
         raised = [] if self.error is None else [f"the scenario raised {type(self.error).__qualname__}: {self.error}"]
-        return raised + violations
+        return [*raised, *self.handlers, *violations]
 
 
 def simulate(
@@ -118,7 +120,7 @@ def _play(
     with simulated(seed, without=without, settings=settings) as world:
         player = Player(world, scenario, handlers)
         plan = world.loop.run_until_complete(_storm(world, player))
-        return _Played(run=told(world, plan), error=player.error, cut=player.cut)
+        return _Played(run=told(world, plan), error=player.error, cut=player.cut, handlers=tuple(player.raised))
 
 
 async def _storm(world: World, player: Player) -> list[str]:
