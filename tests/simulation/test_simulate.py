@@ -65,6 +65,10 @@ bot = Bot("!")
 gate.turn("bot", recovery="rerun")(bot.reply)
 
 
+async def asks_once(h: Harness) -> None:
+    await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+
+
 def two_tabs(handler: Callable[..., Any]) -> Callable[[Harness], Any]:
     async def scenario(h: Harness) -> None:
         first = await h.gate.ask(handler, Ask(text="a b"), conversation="c", key="1", principal=h.principal)
@@ -259,6 +263,36 @@ def test_a_bug_of_the_library_is_found_by_the_invariants() -> None:
     assert failed.__cause__ is None
 
 
+async def nothing(_: Harness) -> None:
+    return
+
+
+def test_a_scenario_that_asks_no_turn_shows_nothing() -> None:
+    """As one whose last `await` was forgotten."""
+    assert "asked no turn in any of 3 seeds" in str(failure(nothing, plain, seeds=3))
+    begun: list[int] = []
+
+    async def once(h: Harness) -> None:
+        begun.append(0)
+        if len(begun) == 2:
+            await asks_once(h)
+
+    simulate(once, plain, seeds=3)  # one that asks is enough
+
+    async def as_the_router_asks(h: Harness) -> None:
+        handler, body = h.gate.handler(answer), Ask(text="a")
+        await h.gate.engine.ask(
+            handler,
+            payload=body.model_dump_json().encode(),
+            sent=body.model_dump(),
+            conversation="c",
+            key="1",
+            principal=h.principal,
+        )
+
+    simulate(as_the_router_asks, answer, seeds=1)
+
+
 # -- the client -------------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +303,7 @@ def test_an_interrupted_scenario_begins_again_and_the_last_time_after_the_storm(
         begun.append(h.clock.monotonic())
         if len(begun) <= TRIES:
             raise BackendUnavailable("no answer came")
+        await asks_once(h)
 
     simulate(unlucky, plain, seeds=1)
     assert begun == sorted(set(begun))
@@ -361,6 +396,7 @@ def test_what_is_reset_is_reset_before_every_run() -> None:
     state: list[str] = []
 
     async def scenario(h: Harness) -> None:
+        await asks_once(h)
         seen.append(len(state))
         state.append("x")
 
@@ -379,10 +415,6 @@ def test_the_stores_are_simulated_whatever_the_settings_name() -> None:
 
 
 # -- how it is called -------------------------------------------------------------------------------------------------
-
-
-async def nothing(_: Harness) -> None:
-    return
 
 
 async def test_it_is_not_called_on_a_running_loop() -> None:

@@ -46,7 +46,7 @@ class SimulatedHarness(Harness):
         self.decisions = world.evidence.decisions
 
     def _new_gate(self) -> Gate:
-        return ClientGate(self._pick, works=self._works)
+        return ClientGate(self._pick, works=self._works, asking=self._asking)
 
     def _pick(self) -> Host:
         if not _live(self._host):
@@ -65,12 +65,15 @@ class SimulatedHarness(Harness):
         """Handlers are given to `simulate`."""
         raise ConfigurationError(f"give the handler {name!r} to simulate(scenario, handler, …), not {sorted(options)}")
 
+    def _asking(self) -> None:
+        self._world.asked += 1
+
     async def another(self) -> Gate:
         """A live process that is not the current one."""
         other = self._another()
         if other is None:
             raise Dropped
-        return ClientGate(lambda: other, works=self._works)
+        return ClientGate(lambda: other, works=self._works, asking=self._asking)
 
     async def crash(self) -> None:
         """Kill the current process as `kill -9` would; another one takes over, and a fresh one begins."""
@@ -127,6 +130,11 @@ class Player:
         """What fails the seed."""
         self.cut: BaseException | None = None
         """The end that a storm may bring: the scenario did not get further."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether a turn was asked: of a gate, or of the engine within it."""
+        return self._world.asked > 0 or any(decision.execution for decision in self._world.evidence.decisions)
 
     def declare(self, gate: Gate) -> None:
         """The handlers, as their user's gate has them."""

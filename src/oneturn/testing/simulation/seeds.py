@@ -38,6 +38,8 @@ class _Played:
     run: Run
     error: BaseException | None
     cut: BaseException | None
+    asked: bool
+    """Whether the scenario asked any turn."""
     handlers: tuple[str, ...]
     """What handlers raised, a sentence each."""
 
@@ -87,13 +89,19 @@ def simulate(
     names = [getattr(function, "__name__", repr(function)) for function in (scenario, *handlers)]
     options = [f"{name}=..." for name, given in more.items() if given is not None]
     cuts: list[BaseException] = []
+    asked = False
     with _silence():
         for seed in range(base, base + seeds):
             played = play(seed)
             if played.signs:
                 again = ", ".join((*names, "seeds=1", f"base={seed}", *options))
                 raise SimulationFailed(_told(played, _shrunk(play, played), f"simulate({again})")) from played.error
+            asked = asked or played.asked
             cuts += [played.cut] if played.cut is not None else []
+    if not asked:
+        raise SimulationFailed(
+            f"the scenario asked no turn in any of {seeds} seeds, so it shows nothing: await h.gate.ask(handler, …) in it"
+        )
     if len(cuts) == seeds >= ENOUGH:
         raise SimulationFailed(
             f"the scenario came to its end in none of {seeds} seeds, so it shows nothing: {cuts[-1]!r} each time or the like; "
@@ -120,7 +128,13 @@ def _play(
     with simulated(seed, without=without, settings=settings) as world:
         player = Player(world, scenario, handlers)
         plan = world.loop.run_until_complete(_storm(world, player))
-        return _Played(run=told(world, plan), error=player.error, cut=player.cut, handlers=tuple(player.raised))
+        return _Played(
+            run=told(world, plan),
+            error=player.error,
+            cut=player.cut,
+            asked=player.asked,
+            handlers=tuple(player.raised),
+        )
 
 
 async def _storm(world: World, player: Player) -> list[str]:
