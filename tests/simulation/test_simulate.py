@@ -388,7 +388,17 @@ def test_a_scenario_that_waits_for_ever_fails() -> None:
     async def waits(h: Harness) -> None:
         await asyncio.Event().wait()
 
-    assert isinstance(failure(waits, plain, seeds=1).__cause__, TimeoutError)
+    failed = failure(waits, plain, seeds=1)
+    assert isinstance(failed.__cause__, TimeoutError)
+    line = waits.__code__.co_firstlineno + 1
+    where = rf"\(it was at .*locks\.py:\d+, from {re.escape(__file__)}:{line}\)"
+    assert re.search(rf"^    the scenario did not end within 800 virtual seconds {where}$", str(failed), re.MULTILINE)
+
+    async def gives_up(h: Harness) -> None:
+        async with asyncio.timeout(1):
+            await asyncio.Event().wait()
+
+    assert "    the scenario raised TimeoutError: \n" in str(failure(gives_up, plain, seeds=1)), "its own"
 
 
 def test_what_is_reset_is_reset_before_every_run() -> None:

@@ -32,6 +32,10 @@ LONGEST = 20
 """How many run limits it may take."""
 
 
+class NotEnded(TimeoutError):
+    """The scenario went on for longer than it may; the message says for how long, and where it was."""
+
+
 class SimulatedHarness(Harness):
     """The harness over a world: `gate` is a live process, drawn from the seed; another one once that is dead."""
 
@@ -174,8 +178,17 @@ class Player:
         await self._clear()
 
     async def _bounded(self) -> None:
-        async with asyncio.timeout(LONGEST * self.run_limit):
-            await self._scenario(self._harness)
+        longest = LONGEST * self.run_limit
+        try:
+            async with asyncio.timeout(longest) as bound:
+                await self._scenario(self._harness)
+        except TimeoutError as error:
+            if not bound.expired():
+                raise  # one of its own
+            waited = place(error.__cause__ or error, self._scenario)
+            raise NotEnded(
+                f"the scenario did not end within {longest:g} virtual seconds (it was at {waited})"
+            ) from error
 
     def _task(self, loop: SimulatedLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=loop, **options)

@@ -13,7 +13,7 @@ from oneturn.core.errors import ConfigurationError
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
 from oneturn.testing.simulation.run import Run, simulated, told
-from oneturn.testing.simulation.scenario import Player, Scenario, declared
+from oneturn.testing.simulation.scenario import NotEnded, Player, Scenario, declared
 from oneturn.testing.simulation.shrink import shrink
 from oneturn.testing.simulation.world import SETTINGS, World
 
@@ -53,8 +53,11 @@ class _Played:
     def what(self) -> list[str]:
         """What failed, a line each."""
         violations = [f"{violation.invariant}: {violation.what}" for violation in self.run.violations]
-        raised = [] if self.error is None else [f"the scenario raised {type(self.error).__qualname__}: {self.error}"]
-        return [*raised, *self.handlers, *violations]
+        error = self.error
+        raised = (
+            f"{error}" if isinstance(error, NotEnded) else f"the scenario raised {type(error).__qualname__}: {error}"
+        )
+        return [*([] if error is None else [raised]), *self.handlers, *violations]
 
 
 def simulate(
