@@ -401,6 +401,23 @@ def test_a_scenario_that_waits_for_ever_fails() -> None:
     assert "    the scenario raised TimeoutError: \n" in str(failure(gives_up, plain, seeds=1)), "its own"
 
 
+def test_a_handler_that_never_leaves_its_thread_is_named() -> None:
+    def deaf(turn: Turn[Ask]) -> str:
+        while turn.payload.text == "for ever":
+            sleep(1)
+        return ""
+
+    async def asks(h: Harness) -> None:
+        for text in ("a", "for ever"):
+            await h.gate.ask(deaf, Ask(text=text), conversation=text, key="1", principal=h.principal)
+
+    message = str(failure(asks, deaf, seeds=1))
+    named = r"^    the handler 'deaf' was still in its thread at (h\d+): it neither asks turn\.check\(\) nor ends$"
+    found = re.findall(named, message, re.MULTILINE)
+    assert len(found) == 1
+    assert f"was still at {found[0]} when closed" in message, "and the invariant with it"
+
+
 def test_what_is_reset_is_reset_before_every_run() -> None:
     seen: list[int] = []
     state: list[str] = []

@@ -119,7 +119,9 @@ class Player:
         self._scenario = scenario
         self.raised: dict[str, None] = {}
         """What handlers raised that no client is shown: a sentence each, in the order in which it first was."""
-        self._works = {handler: _recorded(handler, world, self.raised) for handler in handlers}
+        self.threads: list[tuple[str, str]] = []
+        """Who is in a worker thread now: the process, and the handler's name."""
+        self._works = {handler: self._recorded(handler) for handler in handlers}
         self._declared = [(self._works[handler], declared(handler)) for handler in handlers]
         self._mine: list[asyncio.Task[Any]] = []
         self.did: list[str] = []
@@ -144,6 +146,47 @@ class Player:
         """The handlers, as their user's gate has them."""
         for work, declaration in self._declared:
             gate.turn(declaration.name, **declaration.options)(work)
+
+    def _recorded(self, function: Work) -> Work:
+        """The same work, which also writes down how it was entered, and what it raised that its client is not shown."""
+        name, world, raised, threads = declared(function).name, self._world, self.raised, self.threads
+
+        def enter(turn: Any) -> None:
+            entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
+            world.evidence.entries.append(entry)
+
+        def left(turn: Any, error: Exception) -> None:
+            # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
+            if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
+                what = f"{type(error).__qualname__}: {error}".removesuffix(": ")
+                raised[f"the handler {name!r} raised {what} (at {place(error, function)})"] = None
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def on_the_loop(turn: Any) -> Any:
+                enter(turn)
+                try:
+                    return await function(turn)
+                except Exception as error:
+                    left(turn, error)
+                    raise
+
+            return on_the_loop
+
+        @functools.wraps(function)
+        def in_a_thread(turn: Any) -> Any:
+            enter(turn)
+            threads.append(me := (world.loop.host(), name))
+            try:
+                return function(turn)
+            except Exception as error:
+                left(turn, error)
+                raise
+            finally:
+                threads.remove(me)
+
+        return in_a_thread
 
     async def play(self, draw: random.Random, *, start: float) -> None:
         """From `start` seconds on, until it has ended, or `TRIES` times."""
@@ -250,42 +293,3 @@ def place(error: BaseException, function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
     return ", from ".join(dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in (frames[-1], *own[-1:])))
-
-
-def _recorded(function: Work, world: World, raised: dict[str, None]) -> Work:
-    """The same work, which also writes down how it was entered, and what it `raised` that its client is not shown."""
-    name = declared(function).name
-
-    def enter(turn: Any) -> None:
-        entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
-        world.evidence.entries.append(entry)
-
-    def left(turn: Any, error: Exception) -> None:
-        # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
-        if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
-            what = f"{type(error).__qualname__}: {error}".removesuffix(": ")
-            raised[f"the handler {name!r} raised {what} (at {place(error, function)})"] = None
-
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def on_the_loop(turn: Any) -> Any:
-            enter(turn)
-            try:
-                return await function(turn)
-            except Exception as error:
-                left(turn, error)
-                raise
-
-        return on_the_loop
-
-    @functools.wraps(function)
-    def in_a_thread(turn: Any) -> Any:
-        enter(turn)
-        try:
-            return function(turn)
-        except Exception as error:
-            left(turn, error)
-            raise
-
-    return in_a_thread

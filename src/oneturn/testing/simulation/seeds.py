@@ -41,7 +41,7 @@ class _Played:
     asked: bool
     """Whether the scenario asked any turn."""
     handlers: tuple[str, ...]
-    """What handlers raised, a sentence each."""
+    """What handlers did wrong, a sentence each."""
 
     @property
     def signs(self) -> set[str]:
@@ -136,8 +136,16 @@ def _play(
             error=player.error,
             cut=player.cut,
             asked=player.asked,
-            handlers=tuple(player.raised),
+            handlers=(*player.raised, *_endless(world, player)),
         )
+
+
+def _endless(world: World, player: Player) -> Iterator[str]:
+    """Of the threads that were left: who is in them."""
+    where = {left.where for left in world.evidence.left if left.what == "thread"}
+    for host, name in player.threads:
+        if host in where:
+            yield f"the handler {name!r} was still in its thread at {host}: it neither asks turn.check() nor ends"
 
 
 async def _storm(world: World, player: Player) -> list[str]:
