@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -451,11 +452,41 @@ async def test_it_is_not_called_on_a_running_loop() -> None:
 
 @pytest.mark.parametrize(
     ("handlers", "seeds", "words"),
-    [((), 1, "a handler"), ((plain,), 0, "a seed"), ((plain, plain), 1, "two handlers"), ((print,), 1, "annotat")],
+    [
+        ((), 1, "a handler"),
+        ((plain,), 0, "a seed"),
+        ((plain, plain), 1, "two handlers"),
+        ((print,), 1, "annotat"),
+        (("plain",), 1, "'plain' is no handler: give the function itself"),
+        ((functools.partial(plain),), 1, "has no name: declare it"),
+    ],
 )
 def test_what_cannot_be_run_is_said_at_once(handlers: tuple[Any, ...], seeds: int, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         simulate(nothing, *handlers, seeds=seeds)
+
+
+def test_a_scenario_that_cannot_be_awaited_is_refused() -> None:
+    def sync(h: Harness) -> None:
+        h.gate.handler(plain)
+
+    def forgot_to_await(h: Harness) -> None:
+        raise AttributeError("'coroutine' object has no attribute 'result'")
+
+    async def takes_none() -> None:
+        return
+
+    async def streams(h: Harness) -> AsyncIterator[int]:
+        yield 1
+
+    for scenario in (sync, forgot_to_await, takes_none, streams):
+        name = scenario.__name__
+        words = re.escape(f"write the scenario as `async def {name}(h: Harness)`: the call {name}(h) ")
+        with pytest.raises(ConfigurationError, match=words):
+            simulate(scenario, plain, seeds=1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="'sync' is no scenario: give the function itself"):
+        simulate("sync", plain, seeds=1)  # type: ignore[arg-type]
+    simulate(functools.partial(asks_once), plain, seeds=1)  # whatever gives something to await is one
 
 
 def test_a_seed_fails_in_the_same_way_under_any_hash_seed() -> None:

@@ -32,6 +32,10 @@ LONGEST = 20
 """How many run limits it may take."""
 
 
+class NoScenario(ConfigurationError):
+    """What was given as the scenario is none; the message says what to write."""
+
+
 class NotEnded(TimeoutError):
     """The scenario went on for longer than it may; the message says for how long, and where it was."""
 
@@ -221,10 +225,10 @@ class Player:
         await self._clear()
 
     async def _bounded(self) -> None:
-        longest = LONGEST * self.run_limit
+        playing, longest = self._begun(), LONGEST * self.run_limit
         try:
             async with asyncio.timeout(longest) as bound:
-                await self._scenario(self._harness)
+                await playing
         except TimeoutError as error:
             if not bound.expired():
                 raise  # one of its own
@@ -232,6 +236,17 @@ class Player:
             raise NotEnded(
                 f"the scenario did not end within {longest:g} virtual seconds (it was at {waited})"
             ) from error
+
+    def _begun(self) -> Awaitable[object]:
+        name = named(self._scenario)
+        wanted = f"write the scenario as `async def {name}(h: Harness)`"
+        try:
+            playing = self._scenario(self._harness)
+        except Exception as error:  # that of a coroutine function is raised later, when it is awaited
+            raise NoScenario(f"{wanted}: the call {name}(h) raised {type(error).__qualname__}: {error}") from error
+        if not inspect.isawaitable(playing):
+            raise NoScenario(f"{wanted}: the call {name}(h) gave {playing!r}, which cannot be awaited")
+        return playing
 
     def _task(self, loop: SimulatedLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=loop, **options)
@@ -248,9 +263,22 @@ class Player:
         await self._harness.buried()
 
 
+def named(function: Callable[..., Any]) -> str:
+    """What to call it by in a message."""
+    return str(getattr(function, "__name__", repr(function)))
+
+
 def declared(handler: Work) -> Declaration:
-    """As it was declared on any gate; else under its own name."""
-    return declaration_of(handler) or Declaration(name=handler.__name__, options={})
+    """As it was declared on any gate; else under its own name. ConfigurationError if it is no function."""
+    if not callable(handler):
+        raise ConfigurationError(
+            f"{handler!r} is no handler: give the function itself, simulate(scenario, handler, …), not its name"
+        )
+    if (declaration := declaration_of(handler)) is not None:
+        return declaration
+    if not hasattr(handler, "__name__"):
+        raise ConfigurationError(f"{handler!r} has no name: declare it with gate.turn(name)(…), or give a function")
+    return Declaration(name=handler.__name__, options={})
 
 
 def _error_of(task: asyncio.Task[Any]) -> BaseException | None:

@@ -13,7 +13,7 @@ from oneturn.core.errors import ConfigurationError
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
 from oneturn.testing.simulation.run import Run, simulated, told
-from oneturn.testing.simulation.scenario import NotEnded, Player, Scenario, declared
+from oneturn.testing.simulation.scenario import NoScenario, NotEnded, Player, Scenario, declared, named
 from oneturn.testing.simulation.shrink import shrink
 from oneturn.testing.simulation.world import SETTINGS, World
 
@@ -73,9 +73,14 @@ def simulate(
     `handlers`: declared on a gate of yours (name and options are taken from there, the gate is not opened), or plain
     functions. `seeds`: how many, from `base` on. `settings`: of the simulated processes; the stores are simulated whatever
     they name. `reset`: called before each run, to put back what your handlers keep outside of their turns.
+    ConfigurationError: what was given cannot be run.
     """
     if seeds < 1 or not handlers:
         raise ConfigurationError("simulate(scenario, handler, …, seeds=…) needs at least a handler and a seed")
+    if not callable(scenario):
+        raise ConfigurationError(
+            f"{scenario!r} is no scenario: give the function itself, simulate(scenario, handler, …)"
+        )
     _refuse_a_running_loop()
     chosen = (settings or SETTINGS).model_copy(update={"leases": None})
     gate = Gate(chosen)  # says at once, and in its own words, what cannot be declared
@@ -89,7 +94,7 @@ def simulate(
         return _play(seed, scenario, handlers, settings=chosen, without=without)
 
     more = {"settings": settings, "reset": reset}
-    names = [getattr(function, "__name__", repr(function)) for function in (scenario, *handlers)]
+    names = [named(function) for function in (scenario, *handlers)]
     options = [f"{name}=..." for name, given in more.items() if given is not None]
     cuts: list[BaseException] = []
     asked = False
@@ -131,6 +136,8 @@ def _play(
     with simulated(seed, without=without, settings=settings) as world:
         player = Player(world, scenario, handlers)
         plan = world.loop.run_until_complete(_storm(world, player))
+        if isinstance(player.error, NoScenario):
+            raise player.error
         return _Played(
             run=told(world, plan),
             error=player.error,
