@@ -182,7 +182,10 @@ def test_a_bug_of_a_handler_is_found_shrunk_and_run_again_by_the_line_that_is_to
     assert faults, "a process has to die"
     before, after = re.findall(r"shrunk from (\d+) to (\d+) lines", message)[0]
     assert int(after) < int(before)
-    assert re.search(r" restarted | started ", message), "the decision log is told"
+    decided = re.findall(r"^    (\S+) s \w+ (?:restarted|started) ", message, re.MULTILINE)
+    assert decided, "the decision log is told"
+    began = float(re.findall(r"the scenario began at (\S+) s", message)[0])
+    assert began < float(decided[0]) < began + 60, "in the times of what was done"
 
 
 def test_the_same_handler_without_the_bug_passes() -> None:
