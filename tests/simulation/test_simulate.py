@@ -373,6 +373,22 @@ def test_a_turn_that_fell_victim_to_the_storm_ends_its_scenario_and_is_no_failur
     assert ends["succeeded"] > 0
 
 
+def test_a_stream_of_an_abandoned_turn_ends_with_that_event_and_raises_nothing() -> None:
+    ends = Counter[str]()
+
+    async def reads(h: Harness) -> None:
+        handle = await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        last = [event.kind async for event in handle.events()][-1]
+        ends[last] += 1
+        if last == "abandoned":
+            with pytest.raises(ResultUnavailable):
+                await handle.result()
+
+    simulate(reads, plain, seeds=60)
+    assert ends["abandoned"] > 0
+    assert ends["succeeded"] > 0
+
+
 def test_a_scenario_that_never_comes_to_its_end_shows_nothing() -> None:
     async def endless(turn: Turn[Ask]) -> str:
         await asyncio.Event().wait()
