@@ -234,6 +234,15 @@ def test_what_a_handler_raised_is_told_with_its_place_though_no_client_is_shown_
     assert re.fullmatch(rf".*decoder\.py:\d+, from {re.escape(__file__)}:{line}", found[1]), "where it is, and whose"
 
 
+def test_an_answer_that_is_not_of_its_type_is_told() -> None:
+    async def lies(turn: Turn[Ask]) -> int:
+        return turn.payload.text  # type: ignore[return-value]
+
+    message = str(failure(two_tabs(lies), lies))
+    assert "    the handler 'lies' returned what its annotation does not allow: " in message
+    assert "Expected `int`" in message
+
+
 def test_what_a_handler_says_to_its_client_or_raises_when_it_is_stopped_is_not_told_twice() -> None:
     async def says(turn: Turn[Ask]) -> str:
         if turn.payload.text == "stop":

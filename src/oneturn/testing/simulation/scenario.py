@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
+from pydantic import TypeAdapter
+
 from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped, TurnFailed
 from oneturn.core.status import StopReason
 from oneturn.gate import Gate
@@ -123,6 +125,7 @@ class Player:
         self._scenario = scenario
         self.raised: dict[str, None] = {}
         """What handlers raised that no client is shown: a sentence each, in the order in which it first was."""
+        self._results: dict[str, TypeAdapter[Any]] = {}
         self.threads: list[tuple[str, str]] = []
         """Who is in a worker thread now: the process, and the handler's name."""
         self._works = {handler: self._recorded(handler) for handler in handlers}
@@ -150,20 +153,15 @@ class Player:
         """The handlers, as their user's gate has them."""
         for work, declaration in self._declared:
             gate.turn(declaration.name, **declaration.options)(work)
+            self._results[declaration.name] = gate.handler(work).result
 
     def _recorded(self, function: Work) -> Work:
         """The same work, which also writes down how it was entered, and what it raised that its client is not shown."""
-        name, world, raised, threads = declared(function).name, self._world, self.raised, self.threads
+        name, world, threads = declared(function).name, self._world, self.threads
 
         def enter(turn: Any) -> None:
             entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
             world.evidence.entries.append(entry)
-
-        def left(turn: Any, error: Exception) -> None:
-            # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
-            if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
-                what = f"{type(error).__qualname__}: {error}".removesuffix(": ")
-                raised[f"the handler {name!r} raised {what} (at {place(error, function)})"] = None
 
         if inspect.iscoroutinefunction(function):
 
@@ -171,9 +169,9 @@ class Player:
             async def on_the_loop(turn: Any) -> Any:
                 enter(turn)
                 try:
-                    return await function(turn)
+                    return self._answered(name, await function(turn))
                 except Exception as error:
-                    left(turn, error)
+                    self._left(function, turn, error)
                     raise
 
             return on_the_loop
@@ -183,14 +181,27 @@ class Player:
             enter(turn)
             threads.append(me := (world.loop.host(), name))
             try:
-                return function(turn)
+                return self._answered(name, function(turn))
             except Exception as error:
-                left(turn, error)
+                self._left(function, turn, error)
                 raise
             finally:
                 threads.remove(me)
 
         return in_a_thread
+
+    def _left(self, function: Work, turn: Any, error: Exception) -> None:
+        # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
+        if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
+            what = f"{type(error).__qualname__}: {_line(error)}".removesuffix(": ")
+            self.raised[f"the handler {declared(function).name!r} raised {what} (at {place(error, function)})"] = None
+
+    def _answered(self, name: str, value: Any) -> Any:
+        try:
+            self._results[name].dump_json(value, warnings="error")
+        except Exception as error:  # noqa: BLE001 - the runtime judges it; here it is only told
+            self.raised[f"the handler {name!r} returned what its annotation does not allow: {_line(error)}"] = None
+        return value
 
     async def play(self, draw: random.Random, *, start: float) -> None:
         """From `start` seconds on, until it has ended, or `TRIES` times."""
@@ -311,6 +322,10 @@ def _victim(error: BaseException) -> bool:
     if isinstance(error, ResultUnavailable):
         return error.why == "abandoned"
     return isinstance(error, Stopped) and error.reason is not StopReason.CANCELLED
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def place(error: BaseException, function: Callable[..., Any]) -> str:
