@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,10 @@ class Bot:
 
 bot = Bot("!")
 gate.turn("bot", recovery="rerun")(bot.reply)
+
+
+async def asks_once(h: Harness) -> None:
+    await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
 
 
 def two_tabs(handler: Callable[..., Any]) -> Callable[[Harness], Any]:
@@ -176,7 +182,10 @@ def test_a_bug_of_a_handler_is_found_shrunk_and_run_again_by_the_line_that_is_to
     assert faults, "a process has to die"
     before, after = re.findall(r"shrunk from (\d+) to (\d+) lines", message)[0]
     assert int(after) < int(before)
-    assert re.search(r" restarted | started ", message), "the decision log is told"
+    decided = re.findall(r"^    (\S+) s \w+ (?:restarted|started) ", message, re.MULTILINE)
+    assert decided, "the decision log is told"
+    began = float(re.findall(r"the scenario began at (\S+) s", message)[0])
+    assert began < float(decided[0]) < began + 60, "in the times of what was done"
 
 
 def test_the_same_handler_without_the_bug_passes() -> None:
@@ -202,6 +211,57 @@ def test_an_error_of_a_handler_fails_the_seed() -> None:
 
     failed = failure(two_tabs(broken), broken)
     assert isinstance(failed.__cause__, TurnFailed)
+    assert re.search(r"^    the handler 'broken' raised ZeroDivisionError \(at ", str(failed), re.MULTILINE)
+
+
+def test_what_a_handler_raised_is_told_with_its_place_though_no_client_is_shown_it() -> None:
+    async def mistyped(turn: Turn[Ask]) -> str:
+        return jsn.dumps(turn.payload.text)  # type: ignore[name-defined,no-any-return]  # noqa: F821 - the bug
+
+    def reads(turn: Turn[Ask]) -> str:
+        return str(json.loads(turn.payload.text))
+
+    line = mistyped.__code__.co_firstlineno + 1
+    message = str(failure(two_tabs(mistyped), mistyped))
+    assert f"    the handler 'mistyped' raised NameError: name 'jsn' is not defined (at {__file__}:{line})\n" in message
+
+    line = reads.__code__.co_firstlineno + 1
+    message = str(failure(two_tabs(reads), reads))
+    found = re.search(
+        r"^    the handler 'reads' raised JSONDecodeError: Expecting value.*\(at (.*)\)$", message, re.MULTILINE
+    )
+    assert found
+    assert re.fullmatch(rf".*decoder\.py:\d+, from {re.escape(__file__)}:{line}", found[1]), "where it is, and whose"
+
+
+def test_an_answer_that_is_not_of_its_type_is_told() -> None:
+    async def lies(turn: Turn[Ask]) -> int:
+        return turn.payload.text  # type: ignore[return-value]
+
+    message = str(failure(two_tabs(lies), lies))
+    assert "    the handler 'lies' returned what its annotation does not allow: " in message
+    assert "Expected `int`" in message
+
+
+def test_what_a_handler_says_to_its_client_or_raises_when_it_is_stopped_is_not_told_twice() -> None:
+    async def says(turn: Turn[Ask]) -> str:
+        if turn.payload.text == "stop":
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ValueError("while it was stopped") from None
+        raise TurnFailed("no such tea", code="tea")
+
+    async def asks(h: Harness) -> None:
+        stopped = await h.gate.ask(says, Ask(text="stop"), conversation="c", key="1", principal=h.principal)
+        await stopped.cancel()
+        await stopped.outcome()
+        handle = await h.gate.ask(says, Ask(text="a"), conversation="c", key="2", principal=h.principal)
+        await handle.result()
+
+    message = str(failure(asks, says))
+    assert "the scenario raised TurnFailed: no such tea" in message
+    assert "the handler" not in message
 
 
 def test_a_bug_of_the_library_is_found_by_the_invariants() -> None:
@@ -216,6 +276,36 @@ def test_a_bug_of_the_library_is_found_by_the_invariants() -> None:
     assert failed.__cause__ is None
 
 
+async def nothing(_: Harness) -> None:
+    return
+
+
+def test_a_scenario_that_asks_no_turn_shows_nothing() -> None:
+    """As one whose last `await` was forgotten."""
+    assert "asked no turn in any of 3 seeds" in str(failure(nothing, plain, seeds=3))
+    begun: list[int] = []
+
+    async def once(h: Harness) -> None:
+        begun.append(0)
+        if len(begun) == 2:
+            await asks_once(h)
+
+    simulate(once, plain, seeds=3)  # one that asks is enough
+
+    async def as_the_router_asks(h: Harness) -> None:
+        handler, body = h.gate.handler(answer), Ask(text="a")
+        await h.gate.engine.ask(
+            handler,
+            payload=body.model_dump_json().encode(),
+            sent=body.model_dump(),
+            conversation="c",
+            key="1",
+            principal=h.principal,
+        )
+
+    simulate(as_the_router_asks, answer, seeds=1)
+
+
 # -- the client -------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +316,7 @@ def test_an_interrupted_scenario_begins_again_and_the_last_time_after_the_storm(
         begun.append(h.clock.monotonic())
         if len(begun) <= TRIES:
             raise BackendUnavailable("no answer came")
+        await asks_once(h)
 
     simulate(unlucky, plain, seeds=1)
     assert begun == sorted(set(begun))
@@ -291,6 +382,22 @@ def test_a_turn_that_fell_victim_to_the_storm_ends_its_scenario_and_is_no_failur
     assert ends["succeeded"] > 0
 
 
+def test_a_stream_of_an_abandoned_turn_ends_with_that_event_and_raises_nothing() -> None:
+    ends = Counter[str]()
+
+    async def reads(h: Harness) -> None:
+        handle = await h.gate.ask(plain, Ask(text="a"), conversation="c", key="1", principal=h.principal)
+        last = [event.kind async for event in handle.events()][-1]
+        ends[last] += 1
+        if last == "abandoned":
+            with pytest.raises(ResultUnavailable):
+                await handle.result()
+
+    simulate(reads, plain, seeds=60)
+    assert ends["abandoned"] > 0
+    assert ends["succeeded"] > 0
+
+
 def test_a_scenario_that_never_comes_to_its_end_shows_nothing() -> None:
     async def endless(turn: Turn[Ask]) -> str:
         await asyncio.Event().wait()
@@ -310,7 +417,34 @@ def test_a_scenario_that_waits_for_ever_fails() -> None:
     async def waits(h: Harness) -> None:
         await asyncio.Event().wait()
 
-    assert isinstance(failure(waits, plain, seeds=1).__cause__, TimeoutError)
+    failed = failure(waits, plain, seeds=1)
+    assert isinstance(failed.__cause__, TimeoutError)
+    line = waits.__code__.co_firstlineno + 1
+    where = rf"\(it was at .*locks\.py:\d+, from {re.escape(__file__)}:{line}\)"
+    assert re.search(rf"^    the scenario did not end within 800 virtual seconds {where}$", str(failed), re.MULTILINE)
+
+    async def gives_up(h: Harness) -> None:
+        async with asyncio.timeout(1):
+            await asyncio.Event().wait()
+
+    assert "    the scenario raised TimeoutError: \n" in str(failure(gives_up, plain, seeds=1)), "its own"
+
+
+def test_a_handler_that_never_leaves_its_thread_is_named() -> None:
+    def deaf(turn: Turn[Ask]) -> str:
+        while turn.payload.text == "for ever":
+            sleep(1)
+        return ""
+
+    async def asks(h: Harness) -> None:
+        for text in ("a", "for ever"):
+            await h.gate.ask(deaf, Ask(text=text), conversation=text, key="1", principal=h.principal)
+
+    message = str(failure(asks, deaf, seeds=1))
+    named = r"^    the handler 'deaf' was still in its thread at (h\d+): it neither asks turn\.check\(\) nor ends$"
+    found = re.findall(named, message, re.MULTILINE)
+    assert len(found) == 1
+    assert f"was still at {found[0]} when closed" in message, "and the invariant with it"
 
 
 def test_what_is_reset_is_reset_before_every_run() -> None:
@@ -318,6 +452,7 @@ def test_what_is_reset_is_reset_before_every_run() -> None:
     state: list[str] = []
 
     async def scenario(h: Harness) -> None:
+        await asks_once(h)
         seen.append(len(state))
         state.append("x")
 
@@ -338,10 +473,6 @@ def test_the_stores_are_simulated_whatever_the_settings_name() -> None:
 # -- how it is called -------------------------------------------------------------------------------------------------
 
 
-async def nothing(_: Harness) -> None:
-    return
-
-
 async def test_it_is_not_called_on_a_running_loop() -> None:
     with pytest.raises(ConfigurationError, match="plain `def"):
         simulate(nothing, plain, seeds=1)
@@ -349,11 +480,41 @@ async def test_it_is_not_called_on_a_running_loop() -> None:
 
 @pytest.mark.parametrize(
     ("handlers", "seeds", "words"),
-    [((), 1, "a handler"), ((plain,), 0, "a seed"), ((plain, plain), 1, "two handlers"), ((print,), 1, "annotat")],
+    [
+        ((), 1, "a handler"),
+        ((plain,), 0, "a seed"),
+        ((plain, plain), 1, "two handlers"),
+        ((print,), 1, "annotat"),
+        (("plain",), 1, "'plain' is no handler: give the function itself"),
+        ((functools.partial(plain),), 1, "has no name: declare it"),
+    ],
 )
 def test_what_cannot_be_run_is_said_at_once(handlers: tuple[Any, ...], seeds: int, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         simulate(nothing, *handlers, seeds=seeds)
+
+
+def test_a_scenario_that_cannot_be_awaited_is_refused() -> None:
+    def sync(h: Harness) -> None:
+        h.gate.handler(plain)
+
+    def forgot_to_await(h: Harness) -> None:
+        raise AttributeError("'coroutine' object has no attribute 'result'")
+
+    async def takes_none() -> None:
+        return
+
+    async def streams(h: Harness) -> AsyncIterator[int]:
+        yield 1
+
+    for scenario in (sync, forgot_to_await, takes_none, streams):
+        name = scenario.__name__
+        words = re.escape(f"write the scenario as `async def {name}(h: Harness)`: the call {name}(h) ")
+        with pytest.raises(ConfigurationError, match=words):
+            simulate(scenario, plain, seeds=1)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="'sync' is no scenario: give the function itself"):
+        simulate("sync", plain, seeds=1)  # type: ignore[arg-type]
+    simulate(functools.partial(asks_once), plain, seeds=1)  # whatever gives something to await is one
 
 
 def test_a_seed_fails_in_the_same_way_under_any_hash_seed() -> None:

@@ -76,11 +76,12 @@ class ClientHandle(Handle[R]):
 class ClientGate(Gate):
     """What `Gate` offers to those who ask, answered by the process that `pick` names at each call."""
 
-    def __init__(self, pick: Callable[[], Host], *, works: dict[Work, Work]) -> None:
-        """`works`: each handler as its caller knows it → as it was declared on the processes."""
+    def __init__(self, pick: Callable[[], Host], *, works: dict[Work, Work], asking: Callable[[], None]) -> None:
+        """`works`: each handler as its caller knows it → as it was declared on the processes. `asking`: told of each ask."""
         super().__init__(pick().gate.settings)
         self._pick = pick
         self._works = works
+        self._asking = asking
 
     async def __aenter__(self) -> Self:
         return self
@@ -129,6 +130,7 @@ class ClientGate(Gate):
         session: AsyncSession | None = None,
     ) -> Handle[Any]:
         """See `Gate.ask`."""
+        self._asking()
         host = self._pick()
         asking = host.gate.ask(
             self._works.get(handler, handler),

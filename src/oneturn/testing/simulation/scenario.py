@@ -10,7 +10,9 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
-from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped
+from pydantic import TypeAdapter
+
+from oneturn.core.errors import BackendUnavailable, ConfigurationError, Refused, ResultUnavailable, Stopped, TurnFailed
 from oneturn.core.status import StopReason
 from oneturn.gate import Gate
 from oneturn.runtime.declaration import Declaration, declaration_of
@@ -32,6 +34,14 @@ LONGEST = 20
 """How many run limits it may take."""
 
 
+class NoScenario(ConfigurationError):
+    """What was given as the scenario is none; the message says what to write."""
+
+
+class NotEnded(TimeoutError):
+    """The scenario went on for longer than it may; the message says for how long, and where it was."""
+
+
 class SimulatedHarness(Harness):
     """The harness over a world: `gate` is a live process, drawn from the seed; another one once that is dead."""
 
@@ -46,7 +56,7 @@ class SimulatedHarness(Harness):
         self.decisions = world.evidence.decisions
 
     def _new_gate(self) -> Gate:
-        return ClientGate(self._pick, works=self._works)
+        return ClientGate(self._pick, works=self._works, asking=self._asking)
 
     def _pick(self) -> Host:
         if not _live(self._host):
@@ -65,12 +75,15 @@ class SimulatedHarness(Harness):
         """Handlers are given to `simulate`."""
         raise ConfigurationError(f"give the handler {name!r} to simulate(scenario, handler, …), not {sorted(options)}")
 
+    def _asking(self) -> None:
+        self._world.asked += 1
+
     async def another(self) -> Gate:
         """A live process that is not the current one."""
         other = self._another()
         if other is None:
             raise Dropped
-        return ClientGate(lambda: other, works=self._works)
+        return ClientGate(lambda: other, works=self._works, asking=self._asking)
 
     async def crash(self) -> None:
         """Kill the current process as `kill -9` would; another one takes over, and a fresh one begins."""
@@ -110,7 +123,12 @@ class Player:
     def __init__(self, world: World, scenario: Scenario, handlers: tuple[Work, ...]) -> None:
         self._world = world
         self._scenario = scenario
-        self._works = {handler: _recorded(handler, world) for handler in handlers}
+        self.raised: dict[str, None] = {}
+        """What handlers raised that no client is shown: a sentence each, in the order in which it first was."""
+        self._results: dict[str, TypeAdapter[Any]] = {}
+        self.threads: list[tuple[str, str]] = []
+        """Who is in a worker thread now: the process, and the handler's name."""
+        self._works = {handler: self._recorded(handler) for handler in handlers}
         self._declared = [(self._works[handler], declared(handler)) for handler in handlers]
         self._mine: list[asyncio.Task[Any]] = []
         self.did: list[str] = []
@@ -126,10 +144,64 @@ class Player:
         self.cut: BaseException | None = None
         """The end that a storm may bring: the scenario did not get further."""
 
+    @property
+    def asked(self) -> bool:
+        """Whether a turn was asked: of a gate, or of the engine within it."""
+        return self._world.asked > 0 or any(decision.execution for decision in self._world.evidence.decisions)
+
     def declare(self, gate: Gate) -> None:
         """The handlers, as their user's gate has them."""
         for work, declaration in self._declared:
             gate.turn(declaration.name, **declaration.options)(work)
+            self._results[declaration.name] = gate.handler(work).result
+
+    def _recorded(self, function: Work) -> Work:
+        """The same work, which also writes down how it was entered, and what it raised that its client is not shown."""
+        name, world, threads = declared(function).name, self._world, self.threads
+
+        def enter(turn: Any) -> None:
+            entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
+            world.evidence.entries.append(entry)
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def on_the_loop(turn: Any) -> Any:
+                enter(turn)
+                try:
+                    return self._answered(name, await function(turn))
+                except Exception as error:
+                    self._left(function, turn, error)
+                    raise
+
+            return on_the_loop
+
+        @functools.wraps(function)
+        def in_a_thread(turn: Any) -> Any:
+            enter(turn)
+            threads.append(me := (world.loop.host(), name))
+            try:
+                return self._answered(name, function(turn))
+            except Exception as error:
+                self._left(function, turn, error)
+                raise
+            finally:
+                threads.remove(me)
+
+        return in_a_thread
+
+    def _left(self, function: Work, turn: Any, error: Exception) -> None:
+        # What is raised after a stop is no failure, and a `TurnFailed` is the handler's own word to its client.
+        if turn.stopping is None and not isinstance(error, Stopped | TurnFailed):
+            what = f"{type(error).__qualname__}: {_line(error)}".removesuffix(": ")
+            self.raised[f"the handler {declared(function).name!r} raised {what} (at {place(error, function)})"] = None
+
+    def _answered(self, name: str, value: Any) -> Any:
+        try:
+            self._results[name].dump_json(value, warnings="error")
+        except Exception as error:  # noqa: BLE001 - the runtime judges it; here it is only told
+            self.raised[f"the handler {name!r} returned what its annotation does not allow: {_line(error)}"] = None
+        return value
 
     async def play(self, draw: random.Random, *, start: float) -> None:
         """From `start` seconds on, until it has ended, or `TRIES` times."""
@@ -164,8 +236,28 @@ class Player:
         await self._clear()
 
     async def _bounded(self) -> None:
-        async with asyncio.timeout(LONGEST * self.run_limit):
-            await self._scenario(self._harness)
+        playing, longest = self._begun(), LONGEST * self.run_limit
+        try:
+            async with asyncio.timeout(longest) as bound:
+                await playing
+        except TimeoutError as error:
+            if not bound.expired():
+                raise  # one of its own
+            waited = place(error.__cause__ or error, self._scenario)
+            raise NotEnded(
+                f"the scenario did not end within {longest:g} virtual seconds (it was at {waited})"
+            ) from error
+
+    def _begun(self) -> Awaitable[object]:
+        name = named(self._scenario)
+        wanted = f"write the scenario as `async def {name}(h: Harness)`"
+        try:
+            playing = self._scenario(self._harness)
+        except Exception as error:  # that of a coroutine function is raised later, when it is awaited
+            raise NoScenario(f"{wanted}: the call {name}(h) raised {type(error).__qualname__}: {error}") from error
+        if not inspect.isawaitable(playing):
+            raise NoScenario(f"{wanted}: the call {name}(h) gave {playing!r}, which cannot be awaited")
+        return playing
 
     def _task(self, loop: SimulatedLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=loop, **options)
@@ -182,9 +274,22 @@ class Player:
         await self._harness.buried()
 
 
+def named(function: Callable[..., Any]) -> str:
+    """What to call it by in a message."""
+    return str(getattr(function, "__name__", repr(function)))
+
+
 def declared(handler: Work) -> Declaration:
-    """As it was declared on any gate; else under its own name."""
-    return declaration_of(handler) or Declaration(name=handler.__name__, options={})
+    """As it was declared on any gate; else under its own name. ConfigurationError if it is no function."""
+    if not callable(handler):
+        raise ConfigurationError(
+            f"{handler!r} is no handler: give the function itself, simulate(scenario, handler, …), not its name"
+        )
+    if (declaration := declaration_of(handler)) is not None:
+        return declaration
+    if not hasattr(handler, "__name__"):
+        raise ConfigurationError(f"{handler!r} has no name: declare it with gate.turn(name)(…), or give a function")
+    return Declaration(name=handler.__name__, options={})
 
 
 def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
@@ -219,25 +324,15 @@ def _victim(error: BaseException) -> bool:
     return isinstance(error, Stopped) and error.reason is not StopReason.CANCELLED
 
 
-def _recorded(function: Work, world: World) -> Work:
-    """The same work, which also writes down how it was entered."""
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
-    def enter(turn: Any) -> None:
-        entry = Entry(turn=turn.id, epoch=turn.epoch, host=world.loop.host(), time=world.loop.time())
-        world.evidence.entries.append(entry)
 
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def on_the_loop(turn: Any) -> Any:
-            enter(turn)
-            return await function(turn)
-
-        return on_the_loop
-
-    @functools.wraps(function)
-    def in_a_thread(turn: Any) -> Any:
-        enter(turn)
-        return function(turn)
-
-    return in_a_thread
+def place(error: BaseException, function: Callable[..., Any]) -> str:
+    """Where it was raised; and from where in the function's own file, if that is another."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "nowhere"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
+    return ", from ".join(dict.fromkeys(f"{frame.filename}:{frame.lineno}" for frame in (frames[-1], *own[-1:])))

@@ -12,8 +12,9 @@ from typing import Any
 from oneturn.core.errors import ConfigurationError
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
+from oneturn.testing.simulation.loop import LoopClock
 from oneturn.testing.simulation.run import Run, simulated, told
-from oneturn.testing.simulation.scenario import Player, Scenario, declared
+from oneturn.testing.simulation.scenario import NoScenario, NotEnded, Player, Scenario, declared, named
 from oneturn.testing.simulation.shrink import shrink
 from oneturn.testing.simulation.world import SETTINGS, World
 
@@ -38,6 +39,12 @@ class _Played:
     run: Run
     error: BaseException | None
     cut: BaseException | None
+    asked: bool
+    """Whether the scenario asked any turn."""
+    decisions: tuple[str, ...]
+    """The last of them; their times are the plan's."""
+    handlers: tuple[str, ...]
+    """What handlers did wrong, a sentence each."""
 
     @property
     def signs(self) -> set[str]:
@@ -49,8 +56,11 @@ class _Played:
     def what(self) -> list[str]:
         """What failed, a line each."""
         violations = [f"{violation.invariant}: {violation.what}" for violation in self.run.violations]
-        raised = [] if self.error is None else [f"the scenario raised {type(self.error).__qualname__}: {self.error}"]
-        return raised + violations
+        error = self.error
+        raised = (
+            f"{error}" if isinstance(error, NotEnded) else f"the scenario raised {type(error).__qualname__}: {error}"
+        )
+        return [*([] if error is None else [raised]), *self.handlers, *violations]
 
 
 def simulate(
@@ -66,9 +76,14 @@ def simulate(
     `handlers`: declared on a gate of yours (name and options are taken from there, the gate is not opened), or plain
     functions. `seeds`: how many, from `base` on. `settings`: of the simulated processes; the stores are simulated whatever
     they name. `reset`: called before each run, to put back what your handlers keep outside of their turns.
+    ConfigurationError: what was given cannot be run.
     """
     if seeds < 1 or not handlers:
         raise ConfigurationError("simulate(scenario, handler, …, seeds=…) needs at least a handler and a seed")
+    if not callable(scenario):
+        raise ConfigurationError(
+            f"{scenario!r} is no scenario: give the function itself, simulate(scenario, handler, …)"
+        )
     _refuse_a_running_loop()
     chosen = (settings or SETTINGS).model_copy(update={"leases": None})
     gate = Gate(chosen)  # says at once, and in its own words, what cannot be declared
@@ -82,16 +97,22 @@ def simulate(
         return _play(seed, scenario, handlers, settings=chosen, without=without)
 
     more = {"settings": settings, "reset": reset}
-    names = [getattr(function, "__name__", repr(function)) for function in (scenario, *handlers)]
+    names = [named(function) for function in (scenario, *handlers)]
     options = [f"{name}=..." for name, given in more.items() if given is not None]
     cuts: list[BaseException] = []
+    asked = False
     with _silence():
         for seed in range(base, base + seeds):
             played = play(seed)
             if played.signs:
                 again = ", ".join((*names, "seeds=1", f"base={seed}", *options))
                 raise SimulationFailed(_told(played, _shrunk(play, played), f"simulate({again})")) from played.error
+            asked = asked or played.asked
             cuts += [played.cut] if played.cut is not None else []
+    if not asked:
+        raise SimulationFailed(
+            f"the scenario asked no turn in any of {seeds} seeds, so it shows nothing: await h.gate.ask(handler, …) in it"
+        )
     if len(cuts) == seeds >= ENOUGH:
         raise SimulationFailed(
             f"the scenario came to its end in none of {seeds} seeds, so it shows nothing: {cuts[-1]!r} each time or the like; "
@@ -118,7 +139,32 @@ def _play(
     with simulated(seed, without=without, settings=settings) as world:
         player = Player(world, scenario, handlers)
         plan = world.loop.run_until_complete(_storm(world, player))
-        return _Played(run=told(world, plan), error=player.error, cut=player.cut)
+        if isinstance(player.error, NoScenario):
+            raise player.error
+        return _Played(
+            run=told(world, plan),
+            error=player.error,
+            cut=player.cut,
+            asked=player.asked,
+            decisions=_last_decisions(world),
+            handlers=(*player.raised, *_endless(world, player)),
+        )
+
+
+def _last_decisions(world: World) -> tuple[str, ...]:
+    began = LoopClock(world.loop).wall_offset  # that of the processes, whose clocks are never set
+    return tuple(
+        f"{decision.time - began:.2f} s {decision.process} {decision.event} {decision.execution} {decision.epoch}"
+        for decision in world.evidence.decisions[-DECISIONS:]
+    )
+
+
+def _endless(world: World, player: Player) -> Iterator[str]:
+    """Of the threads that were left: who is in them."""
+    where = {left.where for left in world.evidence.left if left.what == "thread"}
+    for host, name in player.threads:
+        if host in where:
+            yield f"the handler {name!r} was still in its thread at {host}: it neither asks turn.check() nor ends"
 
 
 async def _storm(world: World, player: Player) -> list[str]:
@@ -174,7 +220,7 @@ def _told(played: _Played, small: _Played, again: str) -> str:
     return (
         f"seed {played.run.seed} failed\n{block(played.what)}"
         f"what was done (shrunk from {len(played.run.plan)} to {len(small.run.plan)} lines):\n{block(small.run.plan)}"
-        f"the last decisions then (virtual seconds, process, what, turn, epoch):\n{block(small.run.trace[-DECISIONS:])}"
+        f"the last decisions then (virtual seconds, process, what, turn, epoch):\n{block(small.decisions)}"
         f"again: {again}"
     )
 
