@@ -263,6 +263,7 @@ def _claim(of: Record, dead: str | None) -> Claim:
         owner=of.owner,
         ttl=BOUNDS.ttl,
         dead=dead,
+        regenerate=of.message if of.message != of.id else None,
     )
 
 

@@ -69,14 +69,16 @@ def test_a_message_whose_text_was_not_kept_is_not_given() -> None:
 def _read(before: int, *answered: tuple[str, str], running: Record = SECOND, limit: int = 50) -> set[str]:
     script = Script(finals=_lasts())
     for one in (FIRST, SECOND, REGENERATED, FOURTH):
-        if one.epoch == running.epoch:
-            script.claim(one)
-            messages = [StoredMessage(turn=m, sequence=1, payload=b"", answered_by=by) for m, by in answered]
-            script.step("history", None, messages, tenant="a", scope="s", before_epoch=before, limit=limit)
-            script.finish(script.evidence.finals[one.id])
+        if one is REGENERATED:
+            script.start(one)
         else:
             script.claim(one)
-            script.finish(script.evidence.finals[one.id])
+        if one is SECOND:
+            script.enqueue(REGENERATED)
+        if one.epoch == running.epoch:
+            messages = [StoredMessage(turn=m, sequence=1, payload=b"", answered_by=by) for m, by in answered]
+            script.step("history", None, messages, tenant="a", scope="s", before_epoch=before, limit=limit)
+        script.finish(script.evidence.finals[one.id])
     return script.broken()
 
 

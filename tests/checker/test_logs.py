@@ -64,6 +64,15 @@ def test_what_was_written_stands_in_the_log_once() -> None:
     assert _written(text("a")) == {"I5"}  # nobody wrote the second piece
 
 
+def test_a_log_tells_how_often_its_record_was_begun() -> None:
+    rerun = record(attempt=3, epoch=5, recovery="rerun")
+    assert _of(final(rerun, "succeeded", "started", "restarted", "restarted")) == set()
+    assert _of(final(rerun, "succeeded", "started", "started", "started")) == {"I5"}
+    assert _of(final(rerun, "succeeded", "started", "restarted")) == {"I5"}
+    assert _of(final(record(attempt=0, epoch=None), "stopped", "queued")) == set()
+    assert _of(final(record(attempt=0, epoch=None), "stopped", "queued", "started")) == {"I5"}
+
+
 # -- read -------------------------------------------------------------------------------------------------------------
 
 

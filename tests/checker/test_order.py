@@ -24,7 +24,8 @@ def test_messages_are_started_in_their_order() -> None:
 
 def test_a_rerun_has_a_new_epoch() -> None:
     again = record("t1", epoch=2, sequence=1, attempt=2, recovery="rerun")
-    assert _started(again, record("t2", epoch=1, sequence=2)) == set()
+    lasts = finals(final(again, "succeeded", "started", "restarted"), final(record("t2", epoch=1, sequence=2)))
+    assert broken(Evidence(bounds=BOUNDS, finals=lasts)) == set()
 
 
 def test_a_regenerating_turn_has_an_old_place() -> None:

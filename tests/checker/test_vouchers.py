@@ -92,3 +92,28 @@ def test_a_dead_one_does_not(kind: str, expected: set[str]) -> None:
 
 def test_nor_does_one_that_never_heard_of_it() -> None:
     assert _abandoned(_running(cared_for=False)).broken() == set()
+
+
+def _given_up(*looks: float, at: float, host: str = "h2") -> set[str]:
+    """Seen lapsed by h2 at these times, and given up by `host`; its own process was killed before."""
+    script, one = Script(), record(alive_until=0.0, remaining=-1.0)
+    script.claim(one, at=1)
+    script.incident("kill", "h1", 1.5)
+    for look in looks:
+        script.step("due", None, Due(startable=(), lapsed=(one,)), host="h2", at=look)
+    script.step("due", None, Due(startable=(), lapsed=()), host="h3", at=max(looks) + 0.01)
+    last = final(one, "abandoned")
+    script.abandon(one, last, host=host, at=at)
+    script.evidence.finals = {one.id: last}
+    return script.broken()
+
+
+def test_a_sweeper_looks_twice() -> None:
+    """A renewal and the margin apart: 4 s here."""
+    assert _given_up(12, 16, at=16.1) == set()
+    assert _given_up(12, 14, at=14.1) == {"I3"}
+    assert _given_up(16, at=16.1) == {"I3"}
+
+
+def test_a_look_of_another_sweeper_does_not_count() -> None:
+    assert _given_up(12, at=16.1, host="h3") == {"I3"}

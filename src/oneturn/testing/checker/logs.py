@@ -89,4 +89,16 @@ def nothing_unwritten(view: View) -> Iterator[Violation]:
             yield Violation(invariant="I5", what=f"nobody wrote the events {extra} of {turn}")
 
 
-RULES = (gapless, terminal_says_it, stands_as_written, nothing_unwritten)
+def begins(view: View) -> Iterator[Violation]:
+    """I5: a log tells how often its record was begun: `started` the first time, `restarted` each time after that."""
+    for turn, last in view.finals.items():
+        record, events = last.record, last.events
+        if record.expired or any(event.kind == SNAPSHOT for event in events):
+            continue
+        begun = [event.kind for event in events if event.kind in (STARTED, RESTARTED)]
+        expected = [STARTED, *[RESTARTED] * (record.attempt - 1)][: record.attempt]
+        if begun != expected:
+            yield Violation(invariant="I5", what=f"{turn} was begun {record.attempt} times, and its log says {begun}")
+
+
+RULES = (gapless, terminal_says_it, stands_as_written, nothing_unwritten, begins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oneturn.core.steps import Due, Finish
+from oneturn.core.steps import Abandon, Due, Ended, Finish, Requeued
 from oneturn.testing.checker.ledger import Attempt
 from oneturn.testing.checker.view import View
 from oneturn.testing.evidence import Violation
@@ -14,6 +14,9 @@ ENDS_PROCESSES = frozenset(("kill", "drain"))
 
 SPOKEN = 5
 """So many steps of a process within a TTL show that it could speak with the record store, however bad the network."""
+
+ROUNDING = 0.001
+"""Seconds by which sums of times may be off."""
 
 
 def neglected(view: View) -> Iterator[Violation]:
@@ -50,6 +53,24 @@ def given_up(view: View) -> Iterator[Violation]:
             yield Violation(invariant="I3", what=what)
 
 
+def two_looks(view: View) -> Iterator[Violation]:
+    """A sweeper gives nobody up whom it has not found lapsed long enough before, so that a voucher could have come since."""
+    apart = view.bounds.renew_every + view.bounds.margin
+    first: dict[tuple[str, str, int | None, float], float] = {}
+    sweepers: set[str] = set()
+    for step in view.evidence.steps:
+        asked, answer = step.asked, step.answer
+        if isinstance(answer, Due):
+            sweepers.add(step.host)
+            for record in answer.lapsed:
+                first.setdefault((step.host, record.id, record.epoch, record.alive_until), step.time)
+        elif isinstance(asked, Abandon) and isinstance(answer, Ended | Requeued) and step.host in sweepers:
+            seen = first.get((step.host, asked.id, asked.epoch, asked.alive_until), step.time)
+            if step.time - seen < apart - ROUNDING:
+                what = f"{asked.id} was given up by {step.host} in step {step.seq}, {step.time - seen:.1f} s after its first look"
+                yield Violation(invariant="I3", what=what)
+
+
 def _is_gone(view: View, attempt: Attempt) -> bool:
     """Whether a process that had this right has ended since."""
     return any(
@@ -80,4 +101,4 @@ def _spoken(view: View, attempt: Attempt, time: float) -> int:
     )
 
 
-RULES = (neglected, given_up)
+RULES = (neglected, given_up, two_looks)

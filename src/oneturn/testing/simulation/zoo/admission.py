@@ -18,8 +18,8 @@ from oneturn.core.lease import Held
 from oneturn.core.record import Record
 from oneturn.core.rows import Rows
 from oneturn.core.status import Status
-from oneturn.core.steps import Claim, Existing
-from oneturn.runtime.admission import Admission, Asked, Ticket
+from oneturn.core.steps import Claim, Enqueued, Existing
+from oneturn.runtime.admission import Admission, Asked, Ticket, claim_of
 from oneturn.runtime.engine import Engine
 from oneturn.runtime.execution import Execution
 from oneturn.runtime.process import Process
@@ -200,6 +200,68 @@ def _enqueue_only(rows: Rows, asked: Claim) -> Any:
     return known if not isinstance(known, Existing) or known.record.status.final else None
 
 
+async def _claim_as_another_each_time(self: Admission, asked: Asked, *, owner: str) -> Any:
+    process = self._process
+    claim = claim_of(asked, process=process, owner=owner)
+    return await process.precede(
+        lambda dead, alive: process.records.claim(replace(claim, dead=dead, alive=alive, owner=process.ids.new()))
+    )
+
+
+def _must_wait_one_longer(rows: Rows, asked: Claim, running: Record | None) -> Any:
+    return _real_must_wait(rows, replace(asked, queue_limit=asked.queue_limit + 1), running)
+
+
+def _must_wait_for_who_runs(rows: Rows, asked: Claim, running: Record | None) -> Any:
+    return _real_must_wait(rows, asked, running) if running is not None else False
+
+
+@contextmanager
+def _keys_of_the_queued_are_kept() -> Iterator[None]:
+    real_claim, real_give_back = Admission._claim, Process.give_back
+    queued: set[str] = set()
+
+    async def claim(self: Admission, asked: Asked, *, owner: str) -> Any:
+        claimed_at, answer = await real_claim(self, asked, owner=owner)
+        if isinstance(answer, Enqueued):
+            queued.add(owner)
+        return claimed_at, answer
+
+    async def give_back(self: Process, lease: Any, kept: Any) -> None:
+        if lease.grant.owner not in queued:
+            await real_give_back(self, lease, kept)
+
+    with patch.object(Admission, "_claim", claim), patch.object(Process, "give_back", give_back):
+        yield
+
+
+# -- asked again ------------------------------------------------------------------------------------------------------
+
+
+class _Unanswered:
+    """Rows in which no message has an answer."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def answer_of(self, _: str) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+
+_real_insert, _real_regenerable = transitions._insert, transitions._regenerable
+
+
+def _insert_and_replace_nothing(rows: Rows, asked: Claim, target: Record | None) -> Record:
+    return _real_insert(cast("Rows", _Unanswered(rows)), asked, target)
+
+
+def _regenerable_whichever(rows: Rows, asked: Claim) -> Record | None:
+    return _real_regenerable(cast("Rows", _Unanswered(rows)), asked)
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="claim without looking the key up",
@@ -253,5 +315,35 @@ BUGS: tuple[Bug, ...] = (
         name="an unknown claim is told as failed",
         breaks=("I4", "I11"),
         plant=patched((Engine, "_admitted", _unknown_is_failed)),
+    ),
+    Bug(
+        name="a claim asks as another owner each time",
+        breaks=("I11",),
+        plant=patched((Admission, "_claim", _claim_as_another_each_time)),
+    ),
+    Bug(
+        name="the queue's bound is counted one short",
+        breaks=("model",),
+        plant=patched((transitions, "_must_wait", _must_wait_one_longer)),
+    ),
+    Bug(
+        name="a claim overtakes the queue",
+        breaks=("I15", "model"),
+        plant=patched((transitions, "_must_wait", _must_wait_for_who_runs)),
+    ),
+    Bug(
+        name="a queued message keeps its keys",
+        breaks=("I14", "I15"),
+        plant=_keys_of_the_queued_are_kept,
+    ),
+    Bug(
+        name="a regenerating turn forgets what it replaces",
+        breaks=("I8",),
+        plant=patched((transitions, "_insert", _insert_and_replace_nothing)),
+    ),
+    Bug(
+        name="any answer may be regenerated",
+        breaks=("I8", "model"),
+        plant=patched((transitions, "_regenerable", _regenerable_whichever)),
     ),
 )

@@ -89,6 +89,13 @@ async def _until_nothing(self: Engine, seconds: float) -> None:  # noqa: ARG001 
     return
 
 
+def _answer_by_any_success(rows: Rows, asked: Finish) -> Ended | Gone:
+    answer = _real_finish(rows, asked)
+    if isinstance(answer, Ended) and answer.here and asked.status is Status.SUCCEEDED:
+        rows.answer(answer.record)
+    return answer
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="the cache is filled before the commit",
@@ -120,5 +127,10 @@ BUGS: tuple[Bug, ...] = (
         name="a drain leaves records",
         breaks=("I16",),
         plant=patched((Engine, "_until_idle", _until_nothing)),
+    ),
+    Bug(
+        name="any success answers its message anew",
+        breaks=("I7", "I8"),
+        plant=patched((transitions, "finish", _answer_by_any_success)),
     ),
 )

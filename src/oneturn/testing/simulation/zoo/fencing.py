@@ -18,6 +18,7 @@ from oneturn.core.rows import Rows
 from oneturn.core.status import Status
 from oneturn.core.steps import Ended, Gone, Start, Stop
 from oneturn.runtime.execution import Execution
+from oneturn.runtime.fence import Fence
 from oneturn.runtime.process import Process
 from oneturn.testing.simulation.zoo.bug import Bug, patched
 
@@ -136,6 +137,10 @@ def _sequence_of_the_waiting(self: MemoryTable, identity: Identity) -> int:
     return 1 + sum(not record.status.final for record in self.of(identity.tenant, identity.scope))
 
 
+def _commit_unasked(self: Fence, session: Any) -> None:
+    return
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="a write without the fence",
@@ -187,5 +192,10 @@ BUGS: tuple[Bug, ...] = (
         name="sequence numbers are used again",
         breaks=("I15",),
         plant=patched((MemoryTable, "next_sequence", _sequence_of_the_waiting)),
+    ),
+    Bug(
+        name="a fence that does not ask at the commit",
+        breaks=("I1", "I4"),
+        plant=patched((Fence, "_before_commit", _commit_unasked)),
     ),
 )

@@ -1,10 +1,11 @@
 """Planted bugs of leases: keys, renewals, deadlines, and what is given back."""
-# ruff: noqa: ARG001 - a mutant sits inside of what it mutates, and leaves out what it should have looked at
+# ruff: noqa: ARG001, SLF001 - a mutant sits inside of what it mutates, and leaves out what it should have looked at
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from oneturn.core import granting
@@ -12,6 +13,7 @@ from oneturn.core.granting import Entry, Keys
 from oneturn.core.lease import Grant, Held, Renewal
 from oneturn.core.status import StopReason
 from oneturn.runtime.engine import Engine
+from oneturn.runtime.execution import Execution
 from oneturn.runtime.keeper import Keeper
 from oneturn.runtime.lease import Lease, LeaseState
 from oneturn.runtime.process import Process
@@ -126,6 +128,40 @@ async def _acquire_and_release_at_once(self: Process, keys: tuple[str, ...], *, 
         raise
 
 
+# -- the right to begin -----------------------------------------------------------------------------------------------
+
+_real_leased, _real_work = Process.leased, Execution._start
+
+
+def _leased_without_limit(self: Process, grant: Grant, *, asked_at: float, limit_at: float | None) -> Lease:
+    return _real_leased(self, grant, asked_at=asked_at, limit_at=None)
+
+
+class _Unasked:
+    """A lease that is not asked by who begins."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def check(self) -> None:
+        return
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lease, name)
+
+
+def _start_whatever_was_claimed(self: Execution, turn: Any, handler: Any) -> Any:
+    real_function = handler.function
+
+    def function(turn: Any) -> Any:
+        self.lease = real_lease
+        return real_function(turn)
+
+    real_lease = self.lease
+    self.lease = cast("Lease", _Unasked(real_lease))
+    return _real_work(self, turn, replace(handler, function=function))
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="a lease without a local deadline",
@@ -169,5 +205,15 @@ BUGS: tuple[Bug, ...] = (
         name="a release overtakes the acquire that it undoes",
         breaks=("I14", "I16"),
         plant=patched((Engine, "admit", _admit_in_the_request), (Process, "_acquire", _acquire_and_release_at_once)),
+    ),
+    Bug(
+        name="a run without its limit",
+        breaks=("I3", "I14", "I15"),
+        plant=patched((Process, "leased", _leased_without_limit)),
+    ),
+    Bug(
+        name="work begins without asking",
+        breaks=("I2",),
+        plant=patched((Execution, "_start", _start_whatever_was_claimed)),
     ),
 )

@@ -7,16 +7,18 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from oneturn.backends.memory.table import MemoryTable
 from oneturn.core import transitions
-from oneturn.core.event import TEXT, Logged, encode, terminal_event
+from oneturn.core.event import STARTED, TEXT, Logged, encode, terminal_event
 from oneturn.core.record import Record
 from oneturn.core.rows import Rows
 from oneturn.core.status import Status
-from oneturn.core.steps import Append, Appended, Emitted, Gone
+from oneturn.core.steps import Append, Appended, Claimed, Emitted, Finish, Gone
+from oneturn.core.store import Execute, TransactionalRecords
 from oneturn.runtime.emitter import Emitter
+from oneturn.runtime.fence import Fence
 from oneturn.runtime.reader import ConversationReader, Reader
 from oneturn.testing.simulation.zoo.bug import Bug, patched
 
@@ -121,6 +123,50 @@ async def _take_before_it_stands(self: ConversationReader) -> Any:
     return got
 
 
+# -- what is said, and not logged -------------------------------------------------------------------------------------
+
+
+def _begin_as_if_anew(rows: Rows, record: Record, *, owner: str, ttl: float) -> Claimed:
+    epoch = rows.raise_epoch(record.identity)
+    record = rows.begin(record, owner=owner, epoch=epoch, ttl=ttl)
+    data = encode({"epoch": epoch, "attempt": record.attempt})
+    return transitions._claimed(rows.log(record, [Emitted(kind=STARTED, data=data)]))
+
+
+async def _flush_without_waiting(self: Emitter) -> int:
+    with self._change:
+        self._pack_text()
+        target = self._durable + len(self._flight) + len(self._buffer)
+    self._bell.ring()
+    return target
+
+
+def _pending_without_text(self: Emitter) -> Any:
+    with self._change:
+        return self._durable, (*self._flight, *self._buffer)
+
+
+_real_fence = Fence.__init__
+
+
+def _fence_without_events(self: Fence, session: Any, execution: Any, **named: Any) -> None:
+    _real_fence(self, session, execution, **named)
+    self._store = cast("TransactionalRecords", _Wordless(self._store))
+
+
+class _Wordless:
+    """A store whose finish in a session's transaction logs nothing."""
+
+    def __init__(self, store: TransactionalRecords) -> None:
+        self._store = store
+
+    def finish_in(self, run: Execute, asked: Finish) -> Any:
+        return self._store.finish_in(run, replace(asked, events=()))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="events accepted after the terminal one",
@@ -161,5 +207,25 @@ BUGS: tuple[Bug, ...] = (
         name="a conversation's cursor stays one event behind",
         breaks=("I6", "I12"),
         plant=patched((ConversationReader, "_take", _take_before_it_stands)),
+    ),
+    Bug(
+        name="a rerun is logged as a first start",
+        breaks=("I5",),
+        plant=patched((transitions, "_begin", _begin_as_if_anew)),
+    ),
+    Bug(
+        name="a flush does not wait",
+        breaks=("I12",),
+        plant=patched((Emitter, "flush", _flush_without_waiting)),
+    ),
+    Bug(
+        name="the final commit leaves text behind",
+        breaks=("I5",),
+        plant=patched((Emitter, "pending", _pending_without_text)),
+    ),
+    Bug(
+        name="a fenced result leaves its events behind",
+        breaks=("I5",),
+        plant=patched((Fence, "__init__", _fence_without_events)),
     ),
 )

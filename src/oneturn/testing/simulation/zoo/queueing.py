@@ -19,6 +19,7 @@ from oneturn.runtime.engine import Engine
 from oneturn.runtime.execution import Execution
 from oneturn.runtime.pool import WorkerPool
 from oneturn.runtime.process import Process
+from oneturn.runtime.queue import Queue
 from oneturn.runtime.waiting import Bell, listening
 from oneturn.testing.simulation.zoo.bug import Bug, patched
 
@@ -80,6 +81,21 @@ def _run_and_keep_the_slot(self: WorkerPool, future: Any, function: Callable[[],
             self._dispatch()
 
 
+class _Growing(set[str]):
+    """A set that forgets nothing."""
+
+    def discard(self, _: object) -> None:
+        return
+
+
+_real_queue = Queue.__init__
+
+
+def _try_each_once(self: Queue, process: Process) -> None:
+    _real_queue(self, process)
+    self._trying = _Growing()
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="the queue starts its newest first",
@@ -109,5 +125,10 @@ BUGS: tuple[Bug, ...] = (
         name="a worker thread's slot is never given back",
         breaks=("I14",),
         plant=patched((WorkerPool, "_run", _run_and_keep_the_slot)),
+    ),
+    Bug(
+        name="the queue tries each record once",
+        breaks=("I3", "I15"),
+        plant=patched((Queue, "__init__", _try_each_once)),
     ),
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +62,13 @@ async def _touch_nothing(self: Keeper) -> float | None:
     return None
 
 
+_real_precede = Process.precede
+
+
+async def _precede_the_living(self: Process, step: Callable[..., Awaitable[Any]]) -> Any:
+    return await _real_precede(self, lambda dead, alive: step(dead or alive, None))
+
+
 BUGS: tuple[Bug, ...] = (
     Bug(
         name="a rerun of what declared none",
@@ -87,4 +95,14 @@ BUGS: tuple[Bug, ...] = (
         ),
     ),
     Bug(name="the keeper does not touch records", breaks=("I3",), plant=patched((Keeper, "_touch", _touch_nothing))),
+    Bug(
+        name="a claim ends whose keys are held",
+        breaks=("I3",),
+        plant=patched((Process, "precede", _precede_the_living)),
+    ),
+    Bug(
+        name="a sweeper looks once",
+        breaks=("I3",),
+        plant=patched((Recovery, "__init__", _one_look)),
+    ),
 )
