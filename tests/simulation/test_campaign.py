@@ -70,7 +70,7 @@ def test_a_failure_names_its_seed_and_the_few_things_it_needs_and_is_seen_again_
         lines = list(report(counted(seed)))
         only = re.search(rf'again: .* --seeds 1 --base {seed} --only "(.*)"', lines[-1])
         assert only is not None
-        names = frozenset(item.partition(":")[0] for item in run_seed(seed).plan)
+        names = frozenset(run_seed(seed).items)
         again = run_seed(seed, without=names - frozenset(only[1].split(",")))
         assert again.violations
     assert lines[0] == f"seed {seed}"

@@ -38,9 +38,11 @@ def flushed(view: View) -> Iterator[Violation]:
             last = answer.last_seq if isinstance(answer, Appended) else _last_seq(answer)
             logged[asked.id, asked.epoch].append((step.seq, last))
     for (turn, epoch), flushes in waiting.items():
+        attempt = view.ledger.attempts.get((turn, epoch))
+        granted = attempt.record.last_seq if attempt is not None else 0
         for number, seen in flushes:
-            durable = max((last for seq, last in logged[turn, epoch] if seq <= seen), default=0)
-            if durable < number and number > 1:  # the first event is the claim's own
+            durable = max((last for seq, last in logged[turn, epoch] if seq <= seen), default=granted)
+            if durable < number:
                 what = f"a flush of {turn} vouched for event {number} when {durable} were logged"
                 yield Violation(invariant="I12", what=what)
 

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-from oneturn.testing.simulation.campaign import LAST, Tally, report, run_seeds
+from oneturn.testing.simulation.campaign import Tally, report, run_seeds
 from oneturn.testing.simulation.failpoints import failpoints
-from oneturn.testing.simulation.run import run_seed
+from oneturn.testing.simulation.run import LAST, run_seed
 
 SHOWN = 3
 """Failures that are shrunk and told in full."""
@@ -51,8 +51,7 @@ def main() -> int:
 
 
 def _again(seed: int, only: frozenset[str]) -> int:
-    names = frozenset(item.partition(":")[0] for item in run_seed(seed).plan)
-    run = run_seed(seed, without=names - only)
+    run = run_seed(seed, without=frozenset(run_seed(seed).items) - only)
     _say(*run.plan, *run.trace[-LAST:], *(f"{violation.invariant}: {violation.what}" for violation in run.violations))
     return int(bool(run.violations))
 

@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 
 from oneturn.testing.evidence import Violation
 from oneturn.testing.simulation.failpoints import failpoints
-from oneturn.testing.simulation.run import Run, run_seed
+from oneturn.testing.simulation.run import LAST, Run, run_seed
 from oneturn.testing.simulation.shrink import shrink
 
 ENOUGH = 1000
 """Seeds within which every failpoint has to be reached."""
-
-LAST = 20
-"""Lines of the decision log that are told of a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +100,7 @@ def counted(seed: int) -> Counted:
 
 def shrunk(failed: Run) -> tuple[list[str], Run]:
     """The fewest items of the plan, found with a bounded number of runs, with which the same invariant breaks."""
-    names = [item.partition(":")[0] for item in failed.plan]
+    names = failed.items
     invariants = {violation.invariant for violation in failed.violations}
 
     def fails(without: frozenset[str]) -> bool:

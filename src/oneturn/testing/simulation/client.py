@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from oneturn.core.errors import ConfigurationError
 from oneturn.core.event import Event
 from oneturn.core.identity import Principal
 from oneturn.core.record import Record
-from oneturn.core.status import OnBusy
 from oneturn.gate import Gate, Handle
 from oneturn.runtime.engine import Engine
 from oneturn.runtime.handler import Handler
 from oneturn.runtime.outcome import Outcome
-from oneturn.runtime.turn import Turn
 from oneturn.testing.link import Crashed
 from oneturn.testing.simulation.host import Dropped, Host
-
-if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncSession
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -116,32 +111,11 @@ class ClientGate(Gate):
         """See `Gate.handler`."""
         return self._pick().gate.handler(self._works.get(function, function))
 
-    async def ask(
-        self,
-        handler: Callable[[Turn[P]], Any],
-        payload: P,
-        /,
-        *,
-        conversation: str,
-        key: str,
-        principal: Principal,
-        on_busy: OnBusy | None = None,
-        regenerate: str | None = None,
-        session: AsyncSession | None = None,
-    ) -> Handle[Any]:
+    async def ask(self, handler: Work, payload: Any, /, **options: Any) -> Handle[Any]:
         """See `Gate.ask`."""
         self._asking()
         host = self._pick()
-        asking = host.gate.ask(
-            self._works.get(handler, handler),
-            payload,
-            conversation=conversation,
-            key=key,
-            principal=principal,
-            on_busy=on_busy,
-            regenerate=regenerate,
-            session=session,
-        )
+        asking = host.gate.ask(self._works.get(handler, handler), payload, **options)
         return ClientHandle(await reach(host, asking), host)
 
     async def find(self, turn_id: str, /, *, principal: Principal) -> Handle[Any] | None:

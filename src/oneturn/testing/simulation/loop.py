@@ -13,6 +13,9 @@ from typing import Any, TypeVarTuple
 
 Ts = TypeVarTuple("Ts")
 
+WALL = 1_800_000_000.0
+"""What wall clocks say when a run begins, in seconds."""
+
 LANE: ContextVar[str] = ContextVar("oneturn.simulated_lane", default="")
 """Whose code is running: "h0" (a process's event loop), "h0/keeper" or "h0/work" (its threads); "" is the outside world."""
 
@@ -130,7 +133,7 @@ class LoopClock:
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
         self.offset = 0.0
-        self.wall_offset = 1_800_000_000.0
+        self.wall_offset = WALL
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""

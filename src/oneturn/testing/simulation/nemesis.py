@@ -70,6 +70,7 @@ class Nemesis:
         self.boundaries: dict[str, int] = {}
         """How often each was reached."""
         self.struck = 0
+        """How many faults had an effect: one that found nothing to strike is none, and excuses nothing."""
 
     def plan(self, *, most: int, length: float) -> list[Fault]:
         """What this seed does, in order of time."""
@@ -90,7 +91,6 @@ class Nemesis:
         loop = self._world.loop
         for fault in faults:
             await asyncio.sleep(max(fault.at - loop.time(), 0))
-            self.struck += 1
             self._begin(self._strike(fault.kind, random.Random(fault.seed)))  # noqa: S311 - reproducible on purpose
         while self._tasks:
             await asyncio.wait(list(self._tasks))
@@ -185,9 +185,10 @@ class Nemesis:
             case "rolled back":
                 take_over = servers.snapshot()
                 await asyncio.sleep(draw.uniform(0.2, 5))
+                began, held = self._world.loop.time(), dict(servers.entries())
                 servers.restart("leases")
                 take_over()
-                self._note(kind, "leases", self._world.loop.time())
+                self._note("rolled back" if servers.entries() != held else "restart", "leases", began)
             case "clock jump":
                 clock = servers.clocks[draw.choice(("leases", "records"))]
                 jump = self._world.settings.ttl * draw.uniform(-1.0, 2.0)
@@ -203,24 +204,26 @@ class Nemesis:
         servers.restart(port)
         await asyncio.sleep(draw.uniform(0.05, 2))
         if port == "leases" and draw.random() < 0.5:  # noqa: PLR2004 - half of them come back empty
-            servers.entries().clear()
-            self._note("emptied", port, self._world.loop.time())
+            self._at_the_keys("emptied", draw)
         servers.come_back(port)
         self._note("restart", port, began)
 
     def _at_the_keys(self, kind: Kind, draw: random.Random) -> None:
         servers = self._world.servers
         keys = sorted(servers.entries())
+        if not keys:
+            return
         if kind == "emptied":
             servers.entries().clear()
-        elif keys and kind == "evicted":
+        elif kind == "evicted":
             del servers.entries()[draw.choice(keys)]
-        elif keys:
+        else:
             named = {"mark_for": self._world.settings.ttl}
             servers.apply("operator", "leases", "revoke", (draw.choice(keys),), named)
         self._note(kind, "leases", self._world.loop.time())
 
     def _note(self, kind: Any, target: str, began: float) -> None:
+        self.struck += 1
         self._world.evidence.incidents.append(
             Incident(kind=kind, target=target, time=began, until=self._world.loop.time())
         )

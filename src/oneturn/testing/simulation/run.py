@@ -12,13 +12,15 @@ from oneturn.runtime.settings import Settings
 from oneturn.testing.checker import check
 from oneturn.testing.evidence import Evidence, Violation
 from oneturn.testing.model import conform
-from oneturn.testing.simulation.loop import SimulatedLoop
+from oneturn.testing.simulation.loop import WALL, SimulatedLoop
 from oneturn.testing.simulation.network import KINDS
 from oneturn.testing.simulation.workload import SHAPES, TENANTS, Question, Shape, Workload
 from oneturn.testing.simulation.world import SETTINGS, World
 
 WITH_DATABASE = 10
 """One seed in so many keeps its records in an SQLite file, with an application's own table beside them."""
+LAST = 20
+"""Lines of the trace that are told of a failure."""
 LONGER = 1.3
 """The last fault begins so many times as late as the last client comes."""
 
@@ -37,10 +39,15 @@ class Run:
     boundaries: dict[str, int]
     """How often each failpoint, and each end of a call, was reached."""
     plan: tuple[str, ...]
-    """What was done, item by item; an item's name is what comes before its colon."""
+    """What was done, line by line; what can be left out has a name, before its colon."""
     trace: tuple[str, ...]
-    """The decision log in short: equal for equal seeds."""
+    """The decision log in short (virtual seconds, process, what, turn, epoch): equal for equal seeds."""
     evidence: Evidence = field(repr=False)
+
+    @property
+    def items(self) -> list[str]:
+        """The names of what can be left out (`without`)."""
+        return [name for name, colon, _ in (line.partition(":") for line in self.plan) if colon]
 
 
 Judge = Callable[[Evidence], Sequence[Violation]]
@@ -96,7 +103,9 @@ def told(world: World, plan: Sequence[str], judge: Judge = judge) -> Run:
         steps=world.loop.steps,
         boundaries=world.nemesis.boundaries,
         plan=(*plan, *network(world)),
-        trace=tuple(f"{d.time:.6f} {d.process} {d.event} {d.execution} {d.epoch}" for d in world.evidence.decisions),
+        trace=tuple(
+            f"{d.time - WALL:.6f} s {d.process} {d.event} {d.execution} {d.epoch}" for d in world.evidence.decisions
+        ),
         evidence=world.evidence,
     )
 
@@ -149,21 +158,5 @@ async def _ask_again(world: World, workload: Workload, shape: Shape) -> None:
             world.evidence.unserved.append(f"{tenant}/{scope}: {told.word if told else None}")
 
     await asyncio.gather(*(fresh(tenant, scope) for tenant in TENANTS for scope in shape.scopes))
-    for question in _told(world):
+    for question in tuple(workload.succeeded):
         await workload.ask(question, draw, final=True)
-
-
-def _told(world: World) -> list[Question]:
-    known = {
-        Question(
-            tenant=told.tenant,
-            subject=told.subject,
-            scope=told.scope,
-            key=told.key,
-            text=told.sent.partition("|")[0],
-            regenerate=None if (turn := told.sent.partition("|")[2]) == "None" else turn,
-        ): None
-        for told in world.evidence.told
-        if told.word == "succeeded"
-    }
-    return list(known)

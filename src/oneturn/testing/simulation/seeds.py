@@ -12,8 +12,7 @@ from typing import Any
 from oneturn.core.errors import ConfigurationError
 from oneturn.gate import Gate
 from oneturn.runtime.settings import Settings
-from oneturn.testing.simulation.loop import LoopClock
-from oneturn.testing.simulation.run import Run, simulated, told
+from oneturn.testing.simulation.run import LAST, Run, simulated, told
 from oneturn.testing.simulation.scenario import NoScenario, NotEnded, Player, Scenario, declared, named
 from oneturn.testing.simulation.shrink import shrink
 from oneturn.testing.simulation.world import SETTINGS, World
@@ -24,8 +23,6 @@ FAULTS = 10
 """At most so many in a storm."""
 ENOUGH = 10
 """From so many seeds on, a scenario that never came to its end has shown nothing."""
-DECISIONS = 20
-"""How many of the last decisions are told."""
 
 
 class SimulationFailed(AssertionError):
@@ -41,8 +38,6 @@ class _Played:
     cut: BaseException | None
     asked: bool
     """Whether the scenario asked any turn."""
-    decisions: tuple[str, ...]
-    """The last of them; their times are the plan's."""
     handlers: tuple[str, ...]
     """What handlers did wrong, a sentence each."""
 
@@ -146,17 +141,8 @@ def _play(
             error=player.error,
             cut=player.cut,
             asked=player.asked,
-            decisions=_last_decisions(world),
             handlers=(*player.raised, *_endless(world, player)),
         )
-
-
-def _last_decisions(world: World) -> tuple[str, ...]:
-    began = LoopClock(world.loop).wall_offset  # that of the processes, whose clocks are never set
-    return tuple(
-        f"{decision.time - began:.2f} s {decision.process} {decision.event} {decision.execution} {decision.epoch}"
-        for decision in world.evidence.decisions[-DECISIONS:]
-    )
 
 
 def _endless(world: World, player: Player) -> Iterator[str]:
@@ -209,7 +195,7 @@ def _shrunk(play: Callable[[int, frozenset[str]], _Played], played: _Played) -> 
         smallest = again
         return True
 
-    shrink(fails, [name for name, colon, _ in (line.partition(":") for line in played.run.plan) if colon])
+    shrink(fails, played.run.items)
     return smallest
 
 
@@ -220,7 +206,7 @@ def _told(played: _Played, small: _Played, again: str) -> str:
     return (
         f"seed {played.run.seed} failed\n{block(played.what)}"
         f"what was done (shrunk from {len(played.run.plan)} to {len(small.run.plan)} lines):\n{block(small.run.plan)}"
-        f"the last decisions then (virtual seconds, process, what, turn, epoch):\n{block(small.decisions)}"
+        f"the last decisions then (virtual seconds, process, what, turn, epoch):\n{block(small.run.trace[-LAST:])}"
         f"again: {again}"
     )
 

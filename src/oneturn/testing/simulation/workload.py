@@ -95,6 +95,8 @@ class Workload:
     def __init__(self, world: World, shape: Shape) -> None:
         self._world = world
         self._shape = shape
+        self.succeeded: dict[Question, None] = {}
+        """What was answered, in the order in which somebody was first told so."""
         world.evidence.codes = frozenset((NO_ANSWER,))
         self._first_key = world.stream("keys").randrange(
             len(HANDLERS)
@@ -256,7 +258,6 @@ class Workload:
 
     async def _attempt(self, host: Host, question: Question, draw: random.Random, *, final: bool) -> Told:
         world = self._world
-        world.asked += 1
 
         def tell(word: str, body: bytes = b"", turn: str = "") -> Told:
             told = Told(
@@ -286,6 +287,7 @@ class Workload:
             if not final and draw.random() < 0.4:  # noqa: PLR2004 - so many watch
                 await self._watch(host, handle, draw)
             result = await handle.result(wait=None if final else draw.uniform(0, 60))
+            self.succeeded[question] = None
             return tell("succeeded", json.dumps(result, ensure_ascii=False).encode(), handle.id)
         except Stopped as stopped:
             return tell("stopped", stopped.reason.value.encode(), handle.id if handle else "")
