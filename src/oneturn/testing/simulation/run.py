@@ -14,7 +14,8 @@ from oneturn.testing.evidence import Evidence, Violation
 from oneturn.testing.model import conform
 from oneturn.testing.simulation.loop import WALL, SimulatedLoop
 from oneturn.testing.simulation.network import KINDS
-from oneturn.testing.simulation.workload import LAST_KEY, SHAPES, TENANTS, Question, Shape, Workload
+from oneturn.testing.simulation.shape import SHAPES, Shape
+from oneturn.testing.simulation.workload import LAST_KEY, TENANTS, Question, Workload
 from oneturn.testing.simulation.world import SETTINGS, World
 
 WITH_DATABASE = 10

@@ -20,6 +20,7 @@ from oneturn.runtime.turn import Turn
 from oneturn.testing.evidence import ConversationRead, Entry, Fenced, Read, Said, Told
 from oneturn.testing.simulation.application import note, transaction
 from oneturn.testing.simulation.host import Dropped, Host
+from oneturn.testing.simulation.shape import Shape
 from oneturn.testing.simulation.threads import sleep
 
 if TYPE_CHECKING:
@@ -31,27 +32,6 @@ NO_ANSWER = "no-answer"
 LAST_KEY = "l2"
 """Of the question that each scope is asked once everything has healed."""
 PIECES = ("0 ", "1 ", "2 ", "3 ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How large a run is. Many small ones find more than few large ones; what needs a crowd needs some of those."""
-
-    clients: int
-    scopes: tuple[str, ...]
-    keys: int
-    spread: float
-    """Virtual seconds within which clients come."""
-    faults: int
-    """At most so many."""
-
-
-SHAPES = (
-    *(Shape(clients=12, scopes=("s",), keys=5, spread=10, faults=6),) * 7,
-    *(Shape(clients=24, scopes=("s", "t"), keys=9, spread=20, faults=8),) * 2,
-    Shape(clients=48, scopes=("s", "t", "u"), keys=14, spread=30, faults=10),
-)
-"""What seeds draw from."""
 
 
 class Ask(BaseModel):
